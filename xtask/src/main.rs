@@ -1,2 +1,32 @@
-//! xtask
-fn main() {}
+//! `cargo xtask test`: everything that this repository checks, in one command, on a machine that has only Rust
+//! and a Debian-like system.
+
+use std::process::ExitCode;
+
+#[path = "../../crates/lockgate/src/testing/services/program.rs"]
+mod program;
+mod setup;
+
+const USAGE: &str = "\
+cargo xtask test           set up what the tests need, then run every check
+cargo xtask test --quick   format, clippy and the tests that need no service
+cargo xtask setup          only set up: find or install redis-server, PostgreSQL, MariaDB, ...";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["setup"] => setup::install_missing_programs(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
