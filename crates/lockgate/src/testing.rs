@@ -1,1 +1,3 @@
-//! Tools for the truth.
+//! Tools for the truth (feature `testing`).
+
+pub mod conformance;

@@ -1,0 +1,78 @@
+//! What can be set when a gate is opened. Every field has a default that is meant for production.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::clock::Clock;
+
+/// How a [`Gate`](crate::Gate) is opened.
+///
+/// ```
+/// use std::time::Duration;
+/// use lockgate::config::Config;
+///
+/// let mut config = Config::default();
+/// config.namespace = "shop".into();
+/// config.redis.call_timeout = Duration::from_millis(800);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The prefix of every key: 1 to 32 letters, digits, `_` or `-`. Gates that must see each other share it.
+    pub namespace: String,
+    /// How to talk to Redis; unused by the embedded store.
+    pub redis: RedisConfig,
+    /// Where the embedded store and this process's timers get their time from.
+    pub clock: Clock,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { namespace: "lg".into(), redis: RedisConfig::default(), clock: Clock::system() }
+    }
+}
+
+/// How to talk to Redis.
+///
+/// A call that gets no answer is sent again, since every operation may be; it ends, with an answer or an error,
+/// within [`call_timeout`](Self::call_timeout) whatever happens.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RedisConfig {
+    /// Multiplexed connections to the server (to each node of a cluster it is always one). More than one helps only
+    /// when a core is to spare for each.
+    pub connections: usize,
+    /// How long one attempt to connect may take.
+    pub connect_timeout: Duration,
+    /// How long to wait for the answer to one sending of a call.
+    pub response_timeout: Duration,
+    /// How often a call is sent again when it got no answer, at the most.
+    pub retry_attempts: u32,
+    /// The pause before a call is sent again.
+    pub retry_interval: Duration,
+    /// The end of a call, re-sending included.
+    pub call_timeout: Duration,
+    /// Certificates (PEM) to trust for `rediss://` instead of those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// Accept a server whose `maxmemory-policy` may evict keys. What it costs: an evicted lock has two holders,
+    /// an evicted campaign is unknown.
+    pub allow_eviction: bool,
+    /// Over how many partitions the names of a cluster are spread. Fixed for ever at first use.
+    pub cluster_partitions: u16,
+}
+
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self {
+            connections: 1,
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+            retry_attempts: 3,
+            retry_interval: Duration::from_millis(100),
+            call_timeout: Duration::from_secs(3),
+            ca_file: None,
+            allow_eviction: false,
+            cluster_partitions: 64,
+        }
+    }
+}

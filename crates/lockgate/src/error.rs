@@ -1,0 +1,60 @@
+//! What can go wrong, as types; denials are not here.
+//!
+//! *Sold out* or *taken* are answers, and stand in the `Ok` of each call. An error means that there is no answer:
+//! the input could not be asked ([`InvalidInput`]), the store could not be opened ([`OpenError`]) or it did not
+//! answer ([`StoreError`]). Each message names the remedy.
+
+/// The input cannot be asked of any store. Nothing was sent and nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct InvalidInput {
+    /// Which input is wrong.
+    pub field: &'static str,
+    /// What is wrong with it, and what would be right.
+    pub problem: String,
+}
+
+impl InvalidInput {
+    pub(crate) fn new(field: &'static str, problem: impl Into<String>) -> Self {
+        Self { field, problem: problem.into() }
+    }
+}
+
+/// A store could not be opened.
+///
+/// The variants are the cases that a program may want to tell apart; their text is written for the person who
+/// has to put it right.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The store URL or the configuration makes no sense.
+    #[error("{0}")]
+    Config(String),
+    /// Nobody answers at the address.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Somebody answers, but it must not be used as it is: too old, evicting, of another layout, or not ours.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// The store did not answer.
+///
+/// Whether something happened nevertheless is the difference that matters, so it is the variant.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store could not be asked: **nothing has changed**.
+    #[error("the store did not take the call, nothing has changed: {0}; try again when it is back")]
+    Unavailable(String),
+    /// The call was sent and no answer came: it **may or may not** have happened. Every operation may be asked
+    /// again with the same arguments without happening twice.
+    #[error("the store did not answer, the call may or may not have happened: {0}; ask again to find out")]
+    UnknownOutcome(String),
+    /// The store answered with something that this version cannot understand: **nothing has changed**.
+    #[error("the store refused the call, nothing has changed: {0}")]
+    Refused(String),
+    /// The input cannot be asked of any store.
+    #[error(transparent)]
+    InvalidInput(#[from] InvalidInput),
+}

@@ -1,0 +1,302 @@
+//! Names become keys here, and nowhere else.
+//!
+//! **Promise:** whatever a name contains (braces, colons, control characters, NUL, emoji, kilobytes of anything),
+//! it touches exactly the keys that belong to it: different names never share a key, and every key of a name
+//! hashes to the slot of the name's partition.
+//!
+//! ```text
+//! lg : {7} : coupon : summer%20sale
+//! │    │     │        └ the name, last, percent-encoded: no brace and no control character survives
+//! │    │     └ what it is, from a fixed list
+//! │    └ the partition, as Redis Cluster's hash tag: the first braces of the key decide its slot
+//! └ the namespace
+//! ```
+//!
+//! There is one partition on a standalone server and 64 on a cluster. A name belongs to the partition of its hash,
+//! so that everything that one script has to touch at once lives in one slot.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use crate::error::InvalidInput;
+
+/// The version of the key format, written into the store at first use and compared at every connect.
+pub const LAYOUT_VERSION: u32 = 1;
+
+/// The longest name or id, in bytes. Long enough for any honest name, short enough that no key hurts.
+pub const MAX_NAME_BYTES: usize = 16 * 1024;
+
+const MAX_NAMESPACE_BYTES: usize = 32;
+
+/// What a user calls a lock, a coupon or a person: 1 byte to 16 KiB of any text. Cheap to clone.
+///
+/// ```
+/// use lockgate::key::Name;
+///
+/// let name = Name::new("coupon", "summer {sale} 🎟")?;
+/// assert_eq!(name.as_str(), "summer {sale} 🎟");
+/// assert!(Name::new("coupon", "").is_err());
+/// # Ok::<(), lockgate::error::InvalidInput>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// Takes `text` as a name; `field` is what an error calls it.
+    ///
+    /// # Errors
+    ///
+    /// When the text is empty or longer than [`MAX_NAME_BYTES`].
+    pub fn new(field: &'static str, text: impl AsRef<str>) -> Result<Self, InvalidInput> {
+        match text.as_ref() {
+            "" => Err(InvalidInput::new(field, "must not be empty")),
+            text if text.len() > MAX_NAME_BYTES => Err(InvalidInput::new(
+                field,
+                format!("is {} bytes long; at most {MAX_NAME_BYTES} are allowed", text.len()),
+            )),
+            text => Ok(Self(text.into())),
+        }
+    }
+
+    /// The name as the user wrote it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a key holds. The list is fixed, and no entry is the beginning of another one plus `:`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A mutex: who holds it, with which fence, until when.
+    Mutex,
+    /// A coupon's terms and counters.
+    Coupon,
+    /// Who got a coupon, and as which number.
+    CouponUsers,
+}
+
+impl Kind {
+    /// All kinds there are.
+    pub const ALL: [Kind; 3] = [Kind::Mutex, Kind::Coupon, Kind::CouponUsers];
+
+    const fn segment(self) -> &'static str {
+        match self {
+            Kind::Mutex => "mutex",
+            Kind::Coupon => "coupon",
+            Kind::CouponUsers => "coupon-users",
+        }
+    }
+}
+
+/// All keys of one namespace.
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    namespace: String,
+    partitions: u16,
+}
+
+impl Keyspace {
+    /// The keys under `namespace`, spread over `partitions` (at least one).
+    ///
+    /// # Errors
+    ///
+    /// When the namespace is not 1 to 32 letters, digits, `_` or `-`: it stands in front of the hash tag, so a brace
+    /// in it would move every key to another slot.
+    pub fn new(namespace: &str, partitions: u16) -> Result<Self, InvalidInput> {
+        let fits = (1..=MAX_NAMESPACE_BYTES).contains(&namespace.len());
+        if !fits || !namespace.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+            return Err(InvalidInput::new(
+                "namespace",
+                format!("{namespace:?} must be 1 to {MAX_NAMESPACE_BYTES} of A-Z a-z 0-9 _ -"),
+            ));
+        }
+        Ok(Self { namespace: namespace.to_owned(), partitions: partitions.max(1) })
+    }
+
+    /// How many partitions there are.
+    #[must_use]
+    pub fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    /// The partition that `name` belongs to.
+    #[must_use]
+    pub fn partition_of(&self, name: &Name) -> u16 {
+        crc16(name.as_str().as_bytes()) % self.partitions
+    }
+
+    /// The key under which `name`'s `kind` is kept.
+    #[must_use]
+    pub fn key(&self, kind: Kind, name: &Name) -> String {
+        let mut key = String::with_capacity(self.namespace.len() + name.as_str().len() + 24);
+        // Writing into a String cannot fail.
+        let _ = write!(key, "{}:{{{}}}:{}:", self.namespace, self.partition_of(name), kind.segment());
+        encode_into(&mut key, name.as_str());
+        key
+    }
+
+    /// The key that holds the layout (format version and partition count) that all processes must share.
+    #[must_use]
+    pub fn layout(&self) -> String {
+        format!("{}:layout", self.namespace)
+    }
+}
+
+/// Percent-encodes everything but letters, digits and `. _ : @ -`. Injective, because `%` itself is encoded.
+fn encode_into(key: &mut String, name: &str) {
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"._:@-".contains(&byte) {
+            key.push(char::from(byte));
+        } else {
+            let _ = write!(key, "%{byte:02X}");
+        }
+    }
+}
+
+/// CRC16 (XMODEM), the hash that Redis Cluster itself uses: fixed for ever, and known to every Redis tool.
+#[must_use]
+pub fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The slot of a key after Redis Cluster's specification, written without a look at `Keyspace`.
+    fn cluster_slot(key: &str) -> u16 {
+        let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+        crc16(tag.filter(|tag| !tag.is_empty()).unwrap_or(key).as_bytes()) % 16_384
+    }
+
+    /// Names made of the pieces that have broken key formats before, and of anything at all.
+    fn nasty_name() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "{",
+            "}",
+            "{}",
+            "{0}",
+            "{1}:",
+            ":",
+            "::",
+            "%",
+            "%7B",
+            "%7b",
+            "%25",
+            "\0",
+            "\n",
+            "\r\n",
+            "\u{7f}",
+            "🎟",
+            "é",
+            " ",
+            "*",
+            "?",
+            "[",
+            "\\",
+            "\"",
+            "lg",
+            "coupon",
+            "coupon-users",
+            "mutex",
+            "a",
+            "-users",
+        ]);
+        prop_oneof![
+            prop::collection::vec(pieces, 1..8).prop_map(|parts| parts.concat()),
+            any::<String>().prop_filter("names are not empty", |text| !text.is_empty()),
+        ]
+    }
+
+    fn name(text: &str) -> Name {
+        Name::new("name", text).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+        #[test]
+        fn different_names_or_kinds_never_share_a_key(
+            one in nasty_name(), two in nasty_name(),
+            kind_one in prop::sample::select(&Kind::ALL[..]), kind_two in prop::sample::select(&Kind::ALL[..]),
+        ) {
+            let keys = Keyspace::new("lg", 64).unwrap();
+            let same_key = keys.key(kind_one, &name(&one)) == keys.key(kind_two, &name(&two));
+            prop_assert_eq!(same_key, one == two && kind_one == kind_two);
+        }
+
+        #[test]
+        fn the_slot_of_a_key_is_always_that_of_its_partition(text in nasty_name(), partitions in 1_u16..200) {
+            let keys = Keyspace::new("lg", partitions).unwrap();
+            let name = name(&text);
+            let slot_of_partition = crc16(keys.partition_of(&name).to_string().as_bytes()) % 16_384;
+            for kind in Kind::ALL {
+                prop_assert_eq!(cluster_slot(&keys.key(kind, &name)), slot_of_partition);
+            }
+        }
+
+        #[test]
+        fn a_key_is_plain_text_whatever_the_name(text in nasty_name()) {
+            let key = Keyspace::new("lg", 64).unwrap().key(Kind::Mutex, &name(&text));
+            prop_assert!(key.bytes().all(|byte| byte.is_ascii_graphic()), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn ten_kilobytes_of_braces_are_a_name_like_any_other() {
+        let keys = Keyspace::new("lg", 64).unwrap();
+        let (one, two) = (name(&"{".repeat(10_240)), name(&"}".repeat(10_240)));
+        assert_ne!(keys.key(Kind::Mutex, &one), keys.key(Kind::Mutex, &two));
+        assert!(Name::new("lock", "x".repeat(MAX_NAME_BYTES)).is_ok());
+        let refused = Name::new("lock", "x".repeat(MAX_NAME_BYTES + 1)).unwrap_err();
+        assert_eq!(refused.to_string(), "lock: is 16385 bytes long; at most 16384 are allowed");
+    }
+
+    #[test]
+    fn common_names_stay_readable() {
+        let keys = Keyspace::new("lg", 1).unwrap();
+        assert_eq!(keys.key(Kind::Coupon, &name("summer:2026")), "lg:{0}:coupon:summer:2026");
+        assert_eq!(keys.key(Kind::Mutex, &name("order {7}")), "lg:{0}:mutex:order%20%7B7%7D");
+    }
+
+    #[test]
+    fn crc16_is_the_one_of_the_redis_cluster_specification() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+    }
+
+    #[test]
+    fn names_spread_over_all_partitions() {
+        let keys = Keyspace::new("lg", 64).unwrap();
+        let mut load = [0_u32; 64];
+        for user in 0..64_000 {
+            load[usize::from(keys.partition_of(&name(&format!("coupon:{user}"))))] += 1;
+        }
+        assert!(load.iter().all(|names| (500..1_500).contains(names)), "{load:?}");
+    }
+
+    #[test]
+    fn a_namespace_cannot_smuggle_a_hash_tag() {
+        for namespace in ["", "a{b}", "a:b", "ü", &"x".repeat(33)] {
+            assert!(Keyspace::new(namespace, 1).is_err(), "{namespace:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The contract between the gates and the place where decisions are made, and its two homes.
+//!
+//! **Promise:** each method is one atomic step. It happens entirely or not at all, it looks the same to every
+//! process, and asking again with the same arguments after a lost answer never makes it happen twice.
+//!
+//! The two homes are [`memory`], for one process, and [`redis`], for many. They give the same answers: one
+//! [conformance suite](crate::testing::conformance) runs on both.
+//!
+//! # One operation, five places, one name
+//!
+//! | place | for `mutex_acquire` |
+//! | --- | --- |
+//! | the method | [`Store::mutex_acquire`] |
+//! | its script | `store/redis/scripts/mutex_acquire.lua` |
+//! | its caller of the script | `store/redis/mutex.rs`, `fn mutex_acquire` |
+//! | its function in memory | `store/memory/mutex.rs`, `fn mutex_acquire` |
+//! | its conformance test | `testing/conformance/mutex.rs`, `fn mutex_acquire` |
+//!
+//! `tests/it/five_places.rs` fails when one of them is missing.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::error::StoreError;
+use crate::key::Name;
+
+mod coupon;
+pub mod memory;
+mod mutex;
+#[cfg(feature = "redis")]
+pub mod redis;
+
+pub use self::coupon::{
+    CouponOpen, CouponState, CouponStatus, CouponTerms, Issue, MAX_ISSUE_BATCH, MAX_QUANTITY,
+};
+pub use self::mutex::{Acquire, Fence, Lease, Release, Renew, Token};
+
+/// What a store's method returns: a future that may be dropped. Dropping it before it is ready leaves the call in
+/// the state of [`StoreError::UnknownOutcome`].
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Where decisions are made.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Gives `mutex` to `token` for `lease` when nobody holds it.
+    ///
+    /// The fence is above every fence ever given out for this mutex and above `fence_seen`. The same token asking
+    /// again while it holds the mutex gets the same fence and the lease that is left.
+    fn mutex_acquire<'a>(
+        &'a self,
+        mutex: &'a Name,
+        token: &'a Token,
+        lease: Lease,
+        fence_seen: Fence,
+    ) -> Answer<'a, Acquire>;
+
+    /// Lets `token`'s lease of `mutex` begin anew, if it still holds it. A lease that has run out stays lost, even
+    /// when nobody has taken the mutex since.
+    fn mutex_renew<'a>(&'a self, mutex: &'a Name, token: &'a Token, lease: Lease) -> Answer<'a, Renew>;
+
+    /// Gives `mutex` back, if `token` holds it. The same token releasing again is told the same.
+    fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release>;
+
+    /// Creates `coupon`, or replaces its terms. A quantity below what is issued changes nothing.
+    fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen>;
+
+    /// Issues `coupon` to each of `users` (at most [`MAX_ISSUE_BATCH`]), in their order; answers in the same order.
+    ///
+    /// A user who has it already is told the same number again, whatever the coupon's state; so is the second
+    /// mention of a user within `users`.
+    fn coupon_issue<'a>(&'a self, coupon: &'a Name, users: &'a [Name]) -> Answer<'a, Vec<Issue>>;
+
+    /// Tells how `coupon` stands, or `None` when there is none.
+    fn coupon_read<'a>(&'a self, coupon: &'a Name) -> Answer<'a, Option<CouponStatus>>;
+
+    /// Tells what kind of store this is and how durable, by asking it now: so it is also the question whether it
+    /// can be reached.
+    fn about(&self) -> Answer<'_, About>;
+}
+
+/// What a store says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct About {
+    /// For example `memory` or `redis 7.0.15 (cluster, 3 masters)`.
+    pub description: String,
+    /// What survives when the store's process dies.
+    pub persistence: Persistence,
+    /// The run ids of the servers behind it, sorted; a change means that a server restarted or another one took
+    /// over. Empty for the embedded store.
+    pub run_ids: Vec<String>,
+}
+
+/// What survives when the store's process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Persistence {
+    /// Nothing.
+    None,
+    /// The last snapshot: everything since then is lost.
+    Snapshots,
+    /// All but the last second or so.
+    AppendOnlyEverySecond,
+    /// Every acknowledged write.
+    AppendOnlyAlways,
+}
+
+impl fmt::Display for Persistence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Persistence::None => "nothing survives a restart of the store",
+            Persistence::Snapshots => "a restart of the store loses what came after its last snapshot",
+            Persistence::AppendOnlyEverySecond => "a crash of the store may lose the last second",
+            Persistence::AppendOnlyAlways => "acknowledged writes survive a crash of the store",
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! One connection that comes back by itself.
+//!
+//! **Promise:** a lane whose connection failed dials again for the next caller, and asks the sentinels anew who the
+//! master is; so it follows a switch-over. Callers that arrive while a dial is under way share its outcome, so a
+//! thousand callers of a dead server cost one dial, not a thousand.
+
+use std::sync::{PoisonError, RwLock};
+
+use redis::aio::MultiplexedConnection;
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, RedisResult, TlsCertificates,
+};
+use tokio::sync::Mutex;
+
+use super::url::Master;
+use crate::clock::{Clock, Moment};
+use crate::config::RedisConfig;
+
+/// See the [module](self).
+pub(super) struct Lane {
+    endpoint: Endpoint,
+    settings: AsyncConnectionConfig,
+    clock: Clock,
+    live: RwLock<Option<Live>>,
+    /// Held while dialing; remembers the last dial that failed, for those who waited for it.
+    dialing: Mutex<Option<(Moment, RedisError)>>,
+}
+
+/// A connection that answered last time.
+#[derive(Clone)]
+pub(super) struct Live {
+    pub(super) connection: MultiplexedConnection,
+    since: Moment,
+}
+
+enum Endpoint {
+    Server(Box<Client>),
+    Sentinel(Box<Mutex<SentinelClient>>),
+}
+
+impl Lane {
+    pub(super) fn to(master: &Master, config: &RedisConfig, clock: Clock) -> RedisResult<Self> {
+        let settings = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(config.connect_timeout))
+            .set_response_timeout(Some(config.response_timeout));
+        let endpoint = Endpoint::of(master, trusted_certificates(config)?)?;
+        Ok(Self { endpoint, settings, clock, live: RwLock::new(None), dialing: Mutex::new(None) })
+    }
+
+    /// The present connection, or a new one.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped dial leaves nothing behind; the next caller dials.
+    pub(super) async fn connection(&self) -> RedisResult<Live> {
+        if let Some(live) = self.current() {
+            return Ok(live);
+        }
+        let asked_at = self.clock.monotonic();
+        let mut last_failure = self.dialing.lock().await;
+        if let Some(live) = self.current() {
+            return Ok(live);
+        }
+        if let Some((failed_at, why)) = &*last_failure
+            && *failed_at >= asked_at
+        {
+            return Err(why.clone());
+        }
+        match self.endpoint.dial(&self.settings).await {
+            Ok(connection) => {
+                let live = Live { connection, since: self.clock.monotonic() };
+                self.set_current(Some(live.clone()));
+                tracing::debug!(reconnected = last_failure.take().is_some(), "connected to Redis");
+                Ok(live)
+            }
+            Err(why) => {
+                tracing::warn!(%why, "cannot connect to Redis; the next call tries again");
+                *last_failure = Some((self.clock.monotonic(), why.clone()));
+                Err(why)
+            }
+        }
+    }
+
+    /// Gives up a connection that failed. One that has replaced it meanwhile stays.
+    pub(super) fn retire(&self, failed: &Live) {
+        if self.current().is_some_and(|live| live.since == failed.since) {
+            tracing::warn!("the connection to Redis failed; the next call makes a new one");
+            self.set_current(None);
+        }
+    }
+
+    fn current(&self) -> Option<Live> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_current(&self, live: Option<Live>) {
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = live;
+    }
+}
+
+impl Endpoint {
+    fn of(master: &Master, certificates: Option<TlsCertificates>) -> RedisResult<Self> {
+        Ok(match master {
+            Master::At(server) => Endpoint::Server(Box::new(client(server, certificates)?)),
+            Master::KnownToSentinels { sentinels, name, access } => {
+                let sentinel = sentinel_client(sentinels, name, access, certificates)?;
+                Endpoint::Sentinel(Box::new(Mutex::new(sentinel)))
+            }
+        })
+    }
+
+    async fn dial(&self, settings: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
+        match self {
+            Endpoint::Server(client) => client.get_multiplexed_async_connection_with_config(settings).await,
+            Endpoint::Sentinel(sentinel) => {
+                sentinel.lock().await.get_async_connection_with_config(settings).await
+            }
+        }
+    }
+}
+
+fn client(server: &ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
+    let server = server.clone().set_tcp_settings(tcp_settings());
+    match certificates {
+        Some(certificates) if matches!(server.addr(), ConnectionAddr::TcpTls { .. }) => {
+            Client::build_with_tls(server, certificates)
+        }
+        _ => Client::open(server),
+    }
+}
+
+fn sentinel_client(
+    sentinels: &[ConnectionInfo],
+    name: &str,
+    access: &ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+) -> RedisResult<SentinelClient> {
+    let addresses = sentinels.iter().map(|sentinel| sentinel.addr().clone());
+    let mut builder = SentinelClientBuilder::new(addresses, name, SentinelServerType::Master)?
+        .set_client_to_redis_db(access.redis_settings().db())
+        .set_client_to_redis_tcp_settings(tcp_settings())
+        .set_client_to_sentinel_tcp_settings(tcp_settings());
+    if let Some(username) = access.redis_settings().username() {
+        builder = builder.set_client_to_redis_username(username);
+    }
+    if let Some(password) = access.redis_settings().password() {
+        builder = builder.set_client_to_redis_password(password);
+    }
+    if matches!(access.addr(), ConnectionAddr::TcpTls { .. }) {
+        builder = builder.set_client_to_redis_tls_mode(redis::TlsMode::Secure);
+        builder = builder.set_client_to_sentinel_tls_mode(redis::TlsMode::Secure);
+        if let Some(certificates) = certificates {
+            builder = builder.set_client_to_redis_certificates(certificates.clone());
+            builder = builder.set_client_to_sentinel_certificates(certificates);
+        }
+    }
+    builder.build()
+}
+
+/// Small requests must leave at once: Nagle's algorithm would hold each back for the previous one's acknowledgement.
+pub(super) fn tcp_settings() -> redis::io::tcp::TcpSettings {
+    redis::io::tcp::TcpSettings::default().set_nodelay(true)
+}
+
+/// The certificates that the configuration trusts instead of the system's.
+pub(super) fn trusted_certificates(config: &RedisConfig) -> RedisResult<Option<TlsCertificates>> {
+    let Some(path) = &config.ca_file else { return Ok(None) };
+    Ok(Some(TlsCertificates { client_tls: None, root_cert: Some(std::fs::read(path)?) }))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn requests_do_not_wait_for_acknowledgements() {
+        assert!(super::tcp_settings().nodelay());
+    }
+}

@@ -1,0 +1,273 @@
+//! Sends a call until it has an answer or its time is up.
+//!
+//! **Promise:** a call ends within `call_timeout`. The error says whether the call may have happened:
+//!
+//! | what was met last | an earlier sending got no answer | the caller gets |
+//! | --- | --- | --- |
+//! | nobody there, loading, read-only, cluster down | no | `Unavailable` |
+//! | the same | yes | `UnknownOutcome` |
+//! | no answer in time, connection lost | either | `UnknownOutcome` |
+//! | an error that sending again cannot cure | either | `Refused` |
+//!
+//! Re-sending is allowed because every script is idempotent: that is part of the store's contract.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use redis::cluster::ClusterClientBuilder;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::time::{sleep, timeout};
+
+use super::lane::{Lane, Live, tcp_settings, trusted_certificates};
+use super::script::ScriptCall;
+use super::url::{Master, RedisUrl, Topology};
+use crate::clock::Clock;
+use crate::config::RedisConfig;
+use crate::error::{OpenError, StoreError};
+
+/// See the [module](self).
+pub(super) struct Link {
+    route: Route,
+    config: RedisConfig,
+    shown_url: String,
+}
+
+enum Route {
+    Lanes { lanes: Vec<Lane>, next: AtomicUsize },
+    Cluster(ClusterConnection),
+}
+
+/// What can be sent.
+pub(super) enum Request<'a> {
+    /// A script, to whoever owns its keys.
+    Script(&'a ScriptCall),
+    /// A plain command, to whoever owns its key.
+    Command(&'a Cmd),
+    /// A plain command to every server that owns data; the answer is a map if there are several.
+    ToAllMasters(&'a Cmd),
+}
+
+/// The connection over which one sending goes.
+enum Way<'a> {
+    Lane(&'a Lane, Live),
+    Cluster(ClusterConnection),
+}
+
+/// What is known of the sendings so far.
+#[derive(Default)]
+struct Trail {
+    may_have_happened: bool,
+    last_error: String,
+}
+
+/// What an error says about the sending that met it.
+#[derive(Debug, PartialEq, Eq)]
+enum Judgement {
+    /// It did not happen; it might if it were sent again.
+    DidNotHappen,
+    /// Nobody knows.
+    MayHaveHappened,
+    /// It did not happen, and never will.
+    Refused,
+}
+
+impl Link {
+    pub(super) async fn open(url: &RedisUrl, config: &RedisConfig, clock: Clock) -> Result<Self, OpenError> {
+        if url.is_tls() {
+            // Another part of the program may have chosen already; any choice will do.
+            let _already_chosen = rustls::crypto::ring::default_provider().install_default();
+        }
+        let connecting = async {
+            match &url.topology {
+                Topology::Cluster { nodes } => connect_cluster(nodes.clone(), config).await,
+                Topology::OneMaster(master) => connect_lanes(master, config, &clock).await,
+            }
+        };
+        let route = match timeout(config.call_timeout, connecting).await {
+            Ok(Ok(route)) => route,
+            Ok(Err(why)) => return Err(explain_no_connection(&url.shown, &why.to_string())),
+            Err(_) => return Err(explain_no_connection(&url.shown, "no answer in time")),
+        };
+        Ok(Self { route, config: config.clone(), shown_url: url.shown.clone() })
+    }
+
+    /// The URL, fit for messages.
+    pub(super) fn shown_url(&self) -> &str {
+        &self.shown_url
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.route, Route::Cluster(_))
+    }
+
+    /// Sends `request` until there is an answer or the time is up.
+    pub(super) async fn send(&self, request: Request<'_>) -> Result<Value, StoreError> {
+        let mut trail = Trail::default();
+        match timeout(self.config.call_timeout, self.try_repeatedly(&request, &mut trail)).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(trail.into_error("")),
+            Err(_) => Err(trail.into_error("no answer in time")),
+        }
+    }
+
+    /// `None` when all attempts are used up.
+    async fn try_repeatedly(
+        &self,
+        request: &Request<'_>,
+        trail: &mut Trail,
+    ) -> Option<Result<Value, StoreError>> {
+        for attempt in 0..=self.config.retry_attempts {
+            if attempt > 0 {
+                sleep(self.config.retry_interval).await;
+            }
+            let mut way = match self.way().await {
+                Ok(way) => way,
+                Err(why) => {
+                    trail.last_error = why.to_string();
+                    continue;
+                }
+            };
+            // Set before sending: if this future is dropped while it waits, the truth is that nobody knows.
+            let unknown_before = std::mem::replace(&mut trail.may_have_happened, true);
+            let why = match way.send(request).await {
+                Ok(value) => return Some(Ok(value)),
+                Err(why) => why,
+            };
+            trail.last_error = why.to_string();
+            match judge(&why) {
+                Judgement::Refused => return Some(Err(StoreError::Refused(why.to_string()))),
+                Judgement::DidNotHappen => trail.may_have_happened = unknown_before,
+                Judgement::MayHaveHappened => {}
+            }
+            way.retire_if_useless(&why);
+        }
+        None
+    }
+
+    async fn way(&self) -> RedisResult<Way<'_>> {
+        match &self.route {
+            Route::Cluster(connection) => Ok(Way::Cluster(connection.clone())),
+            Route::Lanes { lanes, next } => {
+                let lane = &lanes[next.fetch_add(1, Ordering::Relaxed) % lanes.len()];
+                Ok(Way::Lane(lane, lane.connection().await?))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("url", &self.shown_url).finish_non_exhaustive()
+    }
+}
+
+impl Way<'_> {
+    async fn send(&mut self, request: &Request<'_>) -> RedisResult<Value> {
+        match (request, self) {
+            (Request::Script(call), Way::Lane(_, live)) => call.run(&mut live.connection).await,
+            (Request::Script(call), Way::Cluster(connection)) => call.run(connection).await,
+            (Request::Command(command) | Request::ToAllMasters(command), Way::Lane(_, live)) => {
+                command.query_async(&mut live.connection).await
+            }
+            (Request::Command(command), Way::Cluster(connection)) => command.query_async(connection).await,
+            (Request::ToAllMasters(command), Way::Cluster(connection)) => {
+                let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+                connection.route_command((*command).clone(), all).await
+            }
+        }
+    }
+
+    /// Gives the connection up when a new one could do better: after a loss, after silence, and when the server turned
+    /// out to be no longer the master. The cluster's client looks after its own.
+    fn retire_if_useless(&self, why: &RedisError) {
+        let useless = why.is_io_error() || matches!(why.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly));
+        if let (Way::Lane(lane, live), true) = (self, useless) {
+            lane.retire(live);
+        }
+    }
+}
+
+impl Trail {
+    fn into_error(self, end: &str) -> StoreError {
+        let why = if self.last_error.is_empty() { end.to_owned() } else { self.last_error };
+        if self.may_have_happened { StoreError::UnknownOutcome(why) } else { StoreError::Unavailable(why) }
+    }
+}
+
+/// Errors of a server that is there but cannot serve now. It says so before it runs anything.
+const NOT_NOW: [&str; 5] = ["BUSY", "MISCONF", "NOREPLICAS", "OOM", "LOADING"];
+
+fn judge(why: &RedisError) -> Judgement {
+    use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly, TryAgain};
+    match why.kind() {
+        ErrorKind::Io => Judgement::MayHaveHappened,
+        ErrorKind::ClusterConnectionNotFound
+        | ErrorKind::Server(Ask | BusyLoading | ClusterDown | MasterDown | Moved | ReadOnly | TryAgain) => {
+            Judgement::DidNotHappen
+        }
+        _ if why.code().is_some_and(|code| NOT_NOW.contains(&code)) => Judgement::DidNotHappen,
+        _ => Judgement::Refused,
+    }
+}
+
+async fn connect_lanes(master: &Master, config: &RedisConfig, clock: &Clock) -> RedisResult<Route> {
+    let lanes = (0..config.connections.max(1))
+        .map(|_| Lane::to(master, config, clock.clone()))
+        .collect::<RedisResult<Vec<_>>>()?;
+    for lane in &lanes {
+        lane.connection().await?;
+    }
+    Ok(Route::Lanes { lanes, next: AtomicUsize::new(0) })
+}
+
+async fn connect_cluster(nodes: Vec<redis::ConnectionInfo>, config: &RedisConfig) -> RedisResult<Route> {
+    let mut builder = ClusterClientBuilder::new(nodes)
+        .tcp_settings(tcp_settings())
+        .connection_timeout(config.connect_timeout)
+        .response_timeout(config.response_timeout)
+        .retries(config.retry_attempts);
+    if let Some(certificates) = trusted_certificates(config)? {
+        builder = builder.certs(certificates);
+    }
+    Ok(Route::Cluster(builder.build()?.get_async_connection().await?))
+}
+
+fn explain_no_connection(shown_url: &str, why: &str) -> OpenError {
+    OpenError::Unreachable(format!(
+        "cannot connect to {shown_url}: {why}; start the server there, or correct the store URL"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server_error(text: &'static str) -> RedisError {
+        redis::parse_redis_value(format!("-{text}\r\n").as_bytes())
+            .and_then(Value::extract_error)
+            .expect_err("an error")
+    }
+
+    #[test]
+    fn errors_say_whether_the_call_may_have_happened() {
+        for not_now in [
+            "LOADING x",
+            "READONLY x",
+            "CLUSTERDOWN x",
+            "MASTERDOWN x",
+            "TRYAGAIN x",
+            "BUSY x",
+            "OOM x",
+            "MISCONF x",
+        ] {
+            assert_eq!(judge(&server_error(not_now)), Judgement::DidNotHappen, "{not_now}");
+        }
+        for never in ["WRONGTYPE x", "ERR x", "NOPERM x", "NOAUTH x"] {
+            assert_eq!(judge(&server_error(never)), Judgement::Refused, "{never}");
+        }
+        let silence = RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
+        assert_eq!(judge(&silence), Judgement::MayHaveHappened);
+    }
+}

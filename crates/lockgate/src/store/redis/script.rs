@@ -1,0 +1,219 @@
+//! The scripts, each in a file of its own beside this one, and how they are called.
+//!
+//! `EVALSHA` sends forty bytes instead of the source. A server that has forgotten the script (restart, `SCRIPT FLUSH`,
+//! failover, another node) says so without running anything, and gets the source by `EVAL`, which also makes it
+//! remember. Nothing is loaded beforehand, so there is nothing to load again.
+
+use std::sync::LazyLock;
+
+use redis::aio::ConnectionLike;
+use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+
+use super::link::{Link, Request};
+use crate::error::StoreError;
+
+/// One atomic operation, as the server runs it.
+pub(super) struct Script {
+    source: &'static str,
+    sha: LazyLock<String>,
+}
+
+macro_rules! scripts {
+    ($($constant:ident = $file:literal),+ $(,)?) => {
+        $(pub(super) static $constant: Script = Script {
+            source: include_str!(concat!("scripts/", $file, ".lua")),
+            sha: LazyLock::new(|| redis::Script::new(include_str!(concat!("scripts/", $file, ".lua"))).get_hash().to_owned()),
+        };)+
+        #[cfg(test)]
+        const ALL: &[(&str, &Script)] = &[$(($file, &$constant)),+];
+    };
+}
+
+scripts! {
+    COUPON_ISSUE = "coupon_issue",
+    COUPON_OPEN = "coupon_open",
+    COUPON_READ = "coupon_read",
+    MUTEX_ACQUIRE = "mutex_acquire",
+    MUTEX_RELEASE = "mutex_release",
+    MUTEX_RENEW = "mutex_renew",
+}
+
+/// A script with its keys and arguments, ready to be sent as often as it takes.
+pub(super) struct ScriptCall {
+    evalsha: Cmd,
+    script: &'static Script,
+    keys: Vec<String>,
+    arguments: Cmd,
+}
+
+impl Script {
+    /// This script on `keys`; all of them belong to one partition.
+    pub(super) fn on<const N: usize>(&'static self, keys: [String; N]) -> ScriptCall {
+        let mut evalsha = redis::cmd("EVALSHA");
+        evalsha.arg(self.sha.as_str()).arg(N).arg(&keys);
+        ScriptCall { evalsha, script: self, keys: keys.into(), arguments: Cmd::new() }
+    }
+}
+
+impl ScriptCall {
+    /// Adds an argument (or several).
+    pub(super) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
+        self.evalsha.arg(&argument);
+        self.arguments.arg(argument);
+        self
+    }
+
+    /// Sends the call and waits for its answer.
+    pub(super) async fn send(self, link: &Link) -> Result<Reply, StoreError> {
+        Reply::read(link.send(Request::Script(&self)).await?)
+    }
+
+    /// Runs the script once.
+    pub(super) async fn run(&self, connection: &mut impl ConnectionLike) -> RedisResult<Value> {
+        match self.evalsha.query_async(connection).await {
+            Err(why) if why.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.eval().query_async(connection).await
+            }
+            answer => answer,
+        }
+    }
+
+    fn eval(&self) -> Cmd {
+        let mut eval = redis::cmd("EVAL");
+        eval.arg(self.script.source).arg(self.keys.len()).arg(&self.keys);
+        for argument in self.arguments.args_iter() {
+            if let redis::Arg::Simple(bytes) = argument {
+                eval.arg(bytes);
+            }
+        }
+        eval
+    }
+}
+
+/// What a script returns: a word that says what happened, then numbers.
+#[derive(Debug)]
+pub(super) struct Reply {
+    word: String,
+    numbers: Vec<i64>,
+}
+
+impl Reply {
+    fn read(value: Value) -> Result<Self, StoreError> {
+        let Value::Array(items) = value else { return Err(not_understood(&value)) };
+        let mut items = items.into_iter();
+        let word = match items.next() {
+            Some(Value::BulkString(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            other => return Err(not_understood(&other)),
+        };
+        let numbers = items.map(|item| match item {
+            Value::Int(number) => Ok(number),
+            other => Err(not_understood(&other)),
+        });
+        Ok(Self { numbers: numbers.collect::<Result<_, _>>()?, word })
+    }
+
+    /// The word and the numbers, for a `match`.
+    pub(super) fn parts(&self) -> (&str, &[i64]) {
+        (&self.word, &self.numbers)
+    }
+
+    /// The error for a reply that no arm of that `match` expects.
+    pub(super) fn unexpected<T>(&self) -> Result<T, StoreError> {
+        Err(not_understood(self))
+    }
+}
+
+fn not_understood(reply: &impl std::fmt::Debug) -> StoreError {
+    StoreError::Refused(format!(
+        "the script's reply {reply:?} was not understood; do all processes run the same version?"
+    ))
+}
+
+/// A number that cannot be negative; the scripts never return such a one where this is used.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// All matches of `pattern(n)` in the text, for n = 1, 2, … and `..`.
+    fn mentions(text: &str, array: &str) -> BTreeSet<String> {
+        text.match_indices(&format!("{array}["))
+            .filter_map(|(at, found)| {
+                text[at + found.len()..].split_once(']').map(|(index, _)| index.to_owned())
+            })
+            .collect()
+    }
+
+    fn header_and_code(source: &str) -> (String, String) {
+        let (header, code): (Vec<_>, Vec<_>) = source.lines().partition(|line| line.starts_with("--"));
+        (header.join("\n"), code.join("\n"))
+    }
+
+    /// The words in `{'word'` or `{word_without_quotes`, after `marker`.
+    fn returned_words(text: &str) -> BTreeSet<String> {
+        text.match_indices("{'")
+            .filter_map(|(at, _)| text[at + 2..].split_once('\'').map(|(word, _)| word.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn a_script_uses_exactly_the_keys_and_arguments_that_its_header_names() {
+        for (name, script) in ALL {
+            let (header, code) = header_and_code(script.source);
+            assert_eq!(mentions(&header, "KEYS"), mentions(&code, "KEYS"), "{name}: KEYS");
+            let (mut declared, used) = (mentions(&header, "ARGV"), mentions(&code, "ARGV"));
+            if declared.remove("..") {
+                assert!(code.contains("unpack(ARGV)"), "{name} declares ARGV[..] and does not use them all");
+            }
+            assert_eq!(declared, used, "{name}: ARGV");
+        }
+    }
+
+    #[test]
+    fn a_script_binds_each_key_and_argument_to_the_name_in_its_header() {
+        for (name, script) in ALL {
+            let (header, code) = header_and_code(script.source);
+            for line in
+                header.lines().filter(|line| line.starts_with("-- KEYS[") || line.starts_with("-- ARGV["))
+            {
+                let mut words = line.trim_start_matches("-- ").split_whitespace();
+                let (slot, called) = (words.next().unwrap(), words.next().unwrap());
+                let bound = code.contains(&format!("local {called} = {slot}\n"))
+                    || code.contains(&format!("local {called} = tonumber({slot})\n"));
+                assert!(bound || slot == "ARGV[..]", "{name}: {slot} is called {called} in the header only");
+            }
+        }
+    }
+
+    #[test]
+    fn a_script_returns_exactly_the_words_that_its_header_lists() {
+        for (name, script) in ALL {
+            let (header, code) = header_and_code(script.source);
+            let returns =
+                &header[header.find("-- Returns").unwrap_or_else(|| panic!("{name}: no Returns"))..];
+            assert_eq!(returned_words(returns), returned_words(&code), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_script_prints_a_number_with_two_dots() {
+        // `..` turns 1e15 into "1e+15". Concatenating is for text: the right-hand sides known to be text are listed.
+        let text = ["token", "string.sub", "string.format"];
+        for (name, script) in ALL {
+            for (line, _) in
+                script.source.lines().filter_map(|l| l.split_once("..").map(|(_, right)| (right.trim(), l)))
+            {
+                let is_comment_or_list = line.is_empty() || line.starts_with(']') || line.starts_with('}');
+                assert!(
+                    is_comment_or_list || text.iter().any(|text| line.starts_with(text)),
+                    "{name}: .. {line}"
+                );
+            }
+        }
+    }
+}

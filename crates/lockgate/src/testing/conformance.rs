@@ -1,0 +1,118 @@
+//! What every store must do: one function per operation, run on every home of the [`Store`] contract.
+//!
+//! The suite knows the contract and nothing else. A store passes it by
+//!
+//! ```
+//! use lockgate::conformance_suite;
+//! use lockgate::testing::conformance::Home;
+//!
+//! mod memory {
+//!     # use super::*;
+//!     conformance_suite!(async { Home::embedded() });
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! which makes one test per operation, with the operation's name. Each function makes up names of its own, so that
+//! all of them can run at once on one server. Every answer in it is an assertion, so they panic, as tests do.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "assertions: a store that does not answer fails the suite"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::key::Name;
+use crate::store::memory::MemoryStore;
+use crate::store::{Lease, Store, Token};
+
+mod coupon;
+mod mutex;
+
+pub use self::coupon::{coupon_issue, coupon_open, coupon_read};
+pub use self::mutex::{mutex_acquire, mutex_release, mutex_renew};
+
+/// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
+#[macro_export]
+macro_rules! conformance_suite {
+    ($home:expr) => {
+        $crate::conformance_suite! { $home =>
+            mutex_acquire mutex_renew mutex_release coupon_open coupon_issue coupon_read
+        }
+    };
+    ($home:expr => $($operation:ident)+) => {
+        $(
+            #[tokio::test]
+            async fn $operation() {
+                $crate::testing::conformance::$operation(&$home.await).await;
+            }
+        )+
+    };
+}
+
+/// A store under test, and its clock.
+#[derive(Debug)]
+pub struct Home {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    time_can_be_moved: bool,
+}
+
+impl Home {
+    /// The embedded store, with a clock that moves only when told.
+    #[must_use]
+    pub fn embedded() -> Self {
+        let clock = Clock::fake();
+        Self { store: Arc::new(MemoryStore::new(clock.clone())), clock, time_can_be_moved: true }
+    }
+
+    /// A store that goes by the clock of this machine. Its time cannot be moved, only waited for; the suite needs a
+    /// few tenths of a second of it.
+    #[must_use]
+    pub fn on_this_machine(store: Arc<dyn Store>) -> Self {
+        Self { store, clock: Clock::system(), time_can_be_moved: false }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Returns when so much time has passed for the store.
+    async fn let_pass(&self, time: Duration) {
+        if self.time_can_be_moved {
+            return self.clock.advance(time);
+        }
+        let start = self.clock.monotonic();
+        while self.clock.monotonic().since(start) < time {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// A name that nobody else uses.
+fn fresh(what: &str) -> Name {
+    name(&format!("{what}:{}", Token::random()))
+}
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).unwrap()
+}
+
+fn lease(millis: u64) -> Lease {
+    Lease::new(Duration::from_millis(millis)).unwrap()
+}
+
+/// Names that have broken key formats before. Each must be itself, and no other.
+fn nasty_names(prefix: &Name) -> Vec<Name> {
+    let nasty = [
+        "", "{", "}", "{}", "{0}", "}{", ":", "::", "%", "%7B", "%25", "\0", "\n", "\r\n", " ", "🎟", "é",
+        "e\u{301}", "*", "'", "\"", "\\", "users", "h:", "-1", "0",
+    ];
+    let long = "{".repeat(10_240);
+    nasty.into_iter().chain([long.as_str()]).map(|text| name(&format!("{prefix}{text}"))).collect()
+}

@@ -1,0 +1,71 @@
+//! One operation, five places, one name. This test reads the sources, so that the rule cannot rot.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The methods of the contract that are not operations on data.
+const NOT_OPERATIONS: &[&str] = &["about"];
+
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path)
+}
+
+/// The text of all Rust files in a folder of `src`.
+fn all_rust_in(folder: &str) -> String {
+    let files = fs::read_dir(source(folder)).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect()
+}
+
+/// The names of the functions that begin with `opening` in a text.
+fn functions(text: &str, opening: &str) -> BTreeSet<String> {
+    text.lines()
+        .filter_map(|line| line.trim_start().strip_prefix(opening))
+        .filter_map(|rest| rest.split(['(', '<']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn operations() -> BTreeSet<String> {
+    let contract = fs::read_to_string(source("store.rs")).unwrap();
+    let methods = contract.split_once("pub trait Store").unwrap().1.split_once("\n}").unwrap().0.to_owned();
+    functions(&methods, "fn ").into_iter().filter(|name| !NOT_OPERATIONS.contains(&name.as_str())).collect()
+}
+
+#[test]
+fn the_contract_has_operations() {
+    assert!(operations().contains("mutex_acquire"), "{:?}", operations());
+}
+
+#[test]
+fn every_operation_has_exactly_one_script() {
+    let scripts: BTreeSet<_> = fs::read_dir(source("store/redis/scripts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(scripts, operations());
+}
+
+#[test]
+fn every_operation_has_a_function_that_calls_its_script() {
+    let callers = functions(&all_rust_in("store/redis"), "pub(super) async fn ");
+    assert!(operations().is_subset(&callers), "{callers:?}");
+}
+
+#[test]
+fn every_operation_has_a_function_in_memory() {
+    let in_memory = functions(&all_rust_in("store/memory"), "pub(super) fn ");
+    assert_eq!(in_memory, operations());
+}
+
+#[test]
+fn every_operation_has_a_conformance_test_that_is_run() {
+    let tests = functions(&all_rust_in("testing/conformance"), "pub async fn ");
+    assert_eq!(tests, operations());
+    let suite = fs::read_to_string(source("testing/conformance.rs")).unwrap();
+    let run = suite.split_once("$crate::conformance_suite! { $home =>").unwrap().1.split_once('}').unwrap().0;
+    assert_eq!(run.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>(), operations());
+}
