@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+#[expect(unreachable_pub, reason = "the library exports what is a plain module here")]
 #[path = "../../crates/lockgate/src/testing/services/program.rs"]
 mod program;
 mod setup;

@@ -1,3 +1,4 @@
 //! Tools for the truth (feature `testing`).
 
+pub mod breakable;
 pub mod conformance;

@@ -1,0 +1,118 @@
+//! What comes in: ids, times and JSON bodies, or a 400 that names the field.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use lockgate::clock::Timestamp;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::error::Category;
+
+use crate::problem::Problem;
+
+const MAX_ID_CHARACTERS: usize = 128;
+
+/// Refuses ids that are not 1 to 128 of `A–Z a–z 0–9 . _ : @ -`.
+pub(crate) fn check_id(field: &str, id: &str) -> Result<(), Problem> {
+    let fits = (1..=MAX_ID_CHARACTERS).contains(&id.len());
+    if fits && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:@-".contains(&byte)) {
+        return Ok(());
+    }
+    Err(Problem::invalid(field, "must be 1 to 128 of A-Z a-z 0-9 . _ : @ -"))
+}
+
+/// The `{id}` of the path, checked.
+pub(crate) struct Id(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(id) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::invalid("id", "is not UTF-8"))?;
+        check_id("id", &id)?;
+        Ok(Self(id))
+    }
+}
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_content_type(request.headers())?;
+        let body = Bytes::from_request(request, state).await.map_err(|why| unread_body(&why))?;
+        let mut reader = serde_json::Deserializer::from_slice(&body);
+        let value = serde_path_to_error::deserialize(&mut reader).map_err(|why| misread_body(&why))?;
+        reader.end().map_err(|why| Problem::invalid("body", why.to_string()))?;
+        Ok(Self(value))
+    }
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media_type = given.split(';').next().unwrap_or("").trim();
+    if media_type.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = "Send the body as JSON, with the header `Content-Type: application/json`.";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Not JSON", detail))
+}
+
+fn unread_body(why: &BytesRejection) -> Problem {
+    if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let detail = format!("The body may have at most {} bytes.", crate::app::MAX_BODY_BYTES);
+        return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large", detail);
+    }
+    Problem::invalid("body", "could not be read to its end")
+}
+
+fn misread_body(why: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let message = why.inner().to_string();
+    // "… at line 1 column 9" helps nobody who did not write the JSON by hand.
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let path = why.path().to_string();
+    // Missing and unknown fields are reported for the object around them; their names stand in backticks.
+    let named = || message.split('`').nth(1).filter(|_| message.contains(" field `"));
+    let field = match why.inner().classify() {
+        Category::Data if path == "." => named().unwrap_or("body"),
+        Category::Data => path.as_str(),
+        Category::Syntax | Category::Eof | Category::Io => "body",
+    };
+    Problem::invalid(field, message)
+}
+
+/// A time in JSON, as RFC 3339 writes it: `2026-11-15T09:00:00Z`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rfc3339(pub(crate) Timestamp);
+
+impl<'de> Deserialize<'de> for Rfc3339 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time: jiff::Timestamp = text.parse().map_err(|_| {
+            D::Error::custom("must be a time as in 2026-11-15T09:00:00Z or 2026-11-15T18:00:00+09:00")
+        })?;
+        let micros =
+            u64::try_from(time.as_microsecond()).map_err(|_| D::Error::custom("must be later than 1970"))?;
+        Ok(Self(Timestamp::from_micros(micros)))
+    }
+}
+
+impl Serialize for Rfc3339 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.to_text())
+    }
+}
+
+impl Rfc3339 {
+    pub(crate) fn to_text(self) -> String {
+        let micros = i64::try_from(self.0.as_micros()).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX).to_string()
+    }
+}

@@ -1,0 +1,114 @@
+//! Every error that leaves the server, as RFC 9457 problem details.
+//!
+//! `code` is stable and meant for programs, `detail` is meant for people and names the remedy. What only the log
+//! should know stays in the log.
+
+use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use lockgate::error::{InvalidInput, StoreError};
+use serde_json::{Map, Value, json};
+
+/// An answer that is not the one that was hoped for.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    detail: String,
+    /// Members beyond those of the RFC, such as `opens_at`.
+    more: Map<String, Value>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { status, code, title, detail: detail.into(), more: Map::new(), header: None }
+    }
+
+    /// 400: the request cannot be understood; `field` is what to correct.
+    pub(crate) fn invalid(field: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(StatusCode::BAD_REQUEST, "invalid", "The request is invalid", format!("{field}: {message}"))
+            .with("errors", json!([{ "field": field, "message": message }]))
+    }
+
+    /// 401: the token is missing or wrong.
+    pub(crate) fn unauthorized(detail: &'static str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "A valid token is needed", detail)
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    /// Adds a member.
+    pub(crate) fn with(mut self, member: &str, value: Value) -> Self {
+        self.more.insert(member.to_owned(), value);
+        self
+    }
+
+    fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
+    fn body(&self) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("type".into(), format!("urn:lockgate:{}", self.code).into());
+        body.insert("title".into(), self.title.into());
+        body.insert("status".into(), self.status.as_u16().into());
+        body.insert("code".into(), self.code.into());
+        body.insert("detail".into(), self.detail.as_str().into());
+        body.extend(self.more.clone());
+        body
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = Value::Object(self.body()).to_string();
+        let content_type = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, [(CONTENT_TYPE, content_type)], body).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+impl From<InvalidInput> for Problem {
+    fn from(why: InvalidInput) -> Self {
+        Problem::invalid(why.field, why.problem)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(why: StoreError) -> Self {
+        let (code, detail) = match why {
+            StoreError::InvalidInput(why) => return why.into(),
+            StoreError::UnknownOutcome(_) => (
+                "unknown-outcome",
+                "The store did not answer: the call may or may not have happened. Ask again to find out.",
+            ),
+            StoreError::Unavailable(_) => {
+                ("unavailable", "The store cannot be reached, nothing has changed. Try again.")
+            }
+            _ => {
+                tracing::error!(%why, "the store refused a call");
+                let detail = "The store refused the call, nothing has changed; the server's log says why.";
+                return Problem::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "store-refused",
+                    "The store refused the call",
+                    detail,
+                );
+            }
+        };
+        tracing::warn!(%why, "the store did not answer");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "The store did not answer", detail)
+            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+}

@@ -1,0 +1,27 @@
+//! Is it alive, and is it of use?
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Value, json};
+
+use crate::app::AppState;
+use crate::problem::Problem;
+
+/// The process runs. Says nothing about the store: a server that waits for its Redis must not be restarted for it.
+pub(crate) async fn healthz() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// The store answers.
+pub(crate) async fn readyz(State(state): State<AppState>) -> Result<Json<Value>, Problem> {
+    match state.gate.store().about().await {
+        Ok(about) => Ok(Json(json!({
+            "status": "ready",
+            "store": { "description": about.description, "persistence": about.persistence.to_string() },
+        }))),
+        Err(why) => {
+            let reason = format!("store: {why}");
+            Err(Problem::from(why).with("reasons", json!([reason])))
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Start and stop.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use lockgate::Gate;
+use lockgate::config::Config;
+use lockgate::store::About;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::app;
+use crate::auth::Tokens;
+use crate::data::DataFolder;
+use crate::secret::Secret;
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The store's URL: `memory` or one of Redis.
+    pub store: String,
+    /// The data folder, for the embedded store.
+    pub data: PathBuf,
+    /// The admin token; made and kept in the data folder when it is not given.
+    pub admin_token: Option<Secret>,
+    /// The app token; without one, app calls need none, and only loopback may be listened on.
+    pub app_token: Option<Secret>,
+    /// How to open the store.
+    pub gate: Config,
+}
+
+/// Why the server did not start, and what to do about it, in one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(String);
+
+impl StartError {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+/// A server that listens, and serves once it is [run](Server::run).
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    gate: Gate,
+    tokens: Tokens,
+    about: About,
+    /// Where the admin token was written, if it was made just now.
+    new_admin_token: Option<PathBuf>,
+    /// Kept for its lock.
+    _data: Option<DataFolder>,
+}
+
+impl Server {
+    /// Takes the data folder, opens the store, binds the port.
+    ///
+    /// # Errors
+    ///
+    /// When any of it cannot be done. Nothing has been served then.
+    pub async fn start(config: ServeConfig) -> Result<Self, StartError> {
+        refuse_open_doors(&config)?;
+        let (data, admin, new_admin_token) = admin_token(&config)?;
+        let gate = Gate::open_with(&config.store, &config.gate)
+            .await
+            .map_err(|why| StartError::new(why.to_string()))?;
+        let about = gate.store().about().await.map_err(|why| StartError::new(why.to_string()))?;
+        let listener =
+            TcpListener::bind(config.listen).await.map_err(|why| cannot_listen(config.listen, &why))?;
+        let address = listener.local_addr().map_err(|why| cannot_listen(config.listen, &why))?;
+        let tokens = Tokens { admin, app: config.app_token };
+        Ok(Self { listener, address, gate, tokens, about, new_admin_token, _data: data })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until SIGTERM or Ctrl-C, then finishes what is under way.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system takes the listening socket away.
+    pub async fn run(self) -> io::Result<()> {
+        let router = app(self.gate, self.tokens);
+        axum::serve(self.listener, router).with_graceful_shutdown(told_to_stop()).await
+    }
+
+    /// What a person who has just started it wants to know.
+    #[must_use]
+    pub fn welcome(&self) -> impl fmt::Display + '_ {
+        Welcome(self)
+    }
+}
+
+/// Embedded, the token lives in the data folder. On Redis several servers must agree on it, so it must be given.
+fn admin_token(config: &ServeConfig) -> Result<(Option<DataFolder>, Secret, Option<PathBuf>), StartError> {
+    if config.store != "memory" {
+        let given = config.admin_token.clone().ok_or_else(|| {
+            StartError::new(
+                "a server on a shared store needs the admin token that all its servers share; \
+                 give it with --admin-token or LOCKGATE_ADMIN_TOKEN",
+            )
+        })?;
+        return Ok((None, given, None));
+    }
+    let data = DataFolder::take(&config.data)?;
+    if let Some(given) = config.admin_token.clone() {
+        return Ok((Some(data), given, None));
+    }
+    let (token, is_new) = data.admin_token()?;
+    let path = is_new.then(|| data.admin_token_path());
+    Ok((Some(data), token, path))
+}
+
+fn refuse_open_doors(config: &ServeConfig) -> Result<(), StartError> {
+    if config.listen.ip().is_loopback() || config.app_token.is_some() {
+        return Ok(());
+    }
+    Err(StartError::new(format!(
+        "{} can be reached from other machines, and without an app token anybody there could take stock; \
+         give --app-token, or listen on 127.0.0.1",
+        config.listen
+    )))
+}
+
+fn cannot_listen(address: SocketAddr, why: &io::Error) -> StartError {
+    let remedy = "choose another address with --listen";
+    StartError::new(match why.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("{address} is in use by another program; stop it, or {remedy}")
+        }
+        _ => format!("cannot listen on {address}: {why}; {remedy}"),
+    })
+}
+
+async fn told_to_stop() {
+    let interrupt = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => tokio::select! { _ = interrupt => {}, _ = terminate.recv() => {} },
+        Err(why) => {
+            tracing::warn!(%why, "SIGTERM cannot be caught; Ctrl-C still stops the server in good order");
+            let _ = interrupt.await;
+        }
+    }
+}
+
+struct Welcome<'a>(&'a Server);
+
+impl fmt::Display for Welcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Server { address, about, tokens, new_admin_token, .. } = self.0;
+        writeln!(f, "lockgate {} listens on http://{address}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(f, "  store: {} ({})", about.description, about.persistence)?;
+        if let Some(path) = new_admin_token {
+            writeln!(
+                f,
+                "  admin token: {} (shown only now, kept in {})",
+                tokens.admin.reveal(),
+                path.display()
+            )?;
+        }
+        writeln!(f, "\nWhere to look next:")?;
+        writeln!(f, "  curl http://{address}/readyz")?;
+        writeln!(
+            f,
+            "  curl -X PUT http://{address}/v1/coupons/welcome -H 'Content-Type: application/json' \\"
+        )?;
+        writeln!(f, "       -H 'Authorization: Bearer <admin token>' -d '{{\"quantity\": 100}}'")?;
+        write!(
+            f,
+            "  curl -X POST http://{address}/v1/coupons/welcome/issues -H 'Content-Type: application/json' "
+        )?;
+        writeln!(f, "-d '{{\"user\": \"alice\"}}'")
+    }
+}
