@@ -1,1 +1,5 @@
-//! lockgate-lab
+//! The lab: measures, and tells the truth about what it measured.
+//!
+//! - [`bench`]: limit, peers and ours in one run, interleaved, as ratios with their spread.
+
+pub mod bench;

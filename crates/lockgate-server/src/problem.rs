@@ -9,9 +9,12 @@ use axum::response::{IntoResponse, Response};
 use lockgate::error::{InvalidInput, StoreError};
 use serde_json::{Map, Value, json};
 
-/// An answer that is not the one that was hoped for.
+/// An answer that is not the one that was hoped for. Boxed, so that a `Result` with it stays small.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct Problem(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
     status: StatusCode,
     code: &'static str,
     title: &'static str,
@@ -28,7 +31,7 @@ impl Problem {
         title: &'static str,
         detail: impl Into<String>,
     ) -> Self {
-        Self { status, code, title, detail: detail.into(), more: Map::new(), header: None }
+        Self(Box::new(Details { status, code, title, detail: detail.into(), more: Map::new(), header: None }))
     }
 
     /// 400: the request cannot be understood; `field` is what to correct.
@@ -46,15 +49,17 @@ impl Problem {
 
     /// Adds a member.
     pub(crate) fn with(mut self, member: &str, value: Value) -> Self {
-        self.more.insert(member.to_owned(), value);
+        self.0.more.insert(member.to_owned(), value);
         self
     }
 
     fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.0.header = Some((name, value));
         self
     }
+}
 
+impl Details {
     fn body(&self) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("type".into(), format!("urn:lockgate:{}", self.code).into());
@@ -69,10 +74,11 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = Value::Object(self.body()).to_string();
+        let Self(details) = self;
+        let body = Value::Object(details.body()).to_string();
         let content_type = HeaderValue::from_static("application/problem+json");
-        let mut response = (self.status, [(CONTENT_TYPE, content_type)], body).into_response();
-        if let Some((name, value)) = self.header {
+        let mut response = (details.status, [(CONTENT_TYPE, content_type)], body).into_response();
+        if let Some((name, value)) = details.header {
             response.headers_mut().insert(name, value);
         }
         response

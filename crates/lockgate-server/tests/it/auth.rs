@@ -39,13 +39,13 @@ async fn with_an_app_token_it_is_needed_to_ask() {
 async fn a_refusal_says_how_to_authenticate_and_does_nothing() {
     let client = Client::admin();
     let refused = client.as_(None).put("/v1/coupons/w", json!({ "quantity": 5 })).await;
-    assert_eq!(refused.is_problem(401, "unauthorized").headers["www-authenticate"], "Bearer");
-    client.as_(Some(ADMIN)).get("/v1/coupons/w").await.is_problem(404, "unknown-coupon");
+    assert_eq!(refused.expect_problem(401, "unauthorized").headers["www-authenticate"], "Bearer");
+    client.as_(Some(ADMIN)).get("/v1/coupons/w").await.expect_problem(404, "unknown-coupon");
 }
 
 #[tokio::test]
 async fn a_stranger_is_told_nothing_about_the_body() {
     let client = Client::admin_with_app_token();
     let refused = client.as_(None).put("/v1/coupons/w", json!({ "nonsense": true })).await;
-    refused.is_problem(401, "unauthorized");
+    refused.expect_problem(401, "unauthorized");
 }

@@ -96,7 +96,7 @@ impl Client {
 impl Answer {
     /// Asserts that this is problem details with that status and code, and gives it back.
     #[track_caller]
-    pub(crate) fn is_problem(self, status: u16, code: &str) -> Self {
+    pub(crate) fn expect_problem(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status.as_u16(), self.body["code"].as_str()), (status, Some(code)), "{}", self.body);
         assert_eq!(self.headers["content-type"], "application/problem+json");
         assert_eq!(self.body["type"], format!("urn:lockgate:{code}"));
@@ -107,15 +107,15 @@ impl Answer {
 
     /// Asserts that this is a 400 that names exactly that field.
     #[track_caller]
-    pub(crate) fn is_invalid(self, field: &str) -> Self {
-        let answer = self.is_problem(400, "invalid");
+    pub(crate) fn expect_invalid(self, field: &str) -> Self {
+        let answer = self.expect_problem(400, "invalid");
         assert_eq!(answer.body["errors"][0]["field"], field, "{}", answer.body);
         assert!(answer.body["errors"][0]["message"].is_string(), "{}", answer.body);
         answer
     }
 
     #[track_caller]
-    pub(crate) fn is(self, status: u16, body: &Value) -> Self {
+    pub(crate) fn expect(self, status: u16, body: &Value) -> Self {
         assert_eq!((self.status.as_u16(), &self.body), (status, body));
         self
     }

@@ -16,13 +16,13 @@ async fn putting_creates_then_replaces() {
         "id": "welcome", "quantity": 2, "issued": 0, "held": 0, "remaining": 2, "state": "open", "closes_at": IN_A_MINUTE,
     });
     let body = json!({ "quantity": 2, "closes_at": IN_A_MINUTE });
-    client.put("/v1/coupons/welcome", body).await.is(201, &created);
-    client.get("/v1/coupons/welcome").await.is(200, &created);
+    client.put("/v1/coupons/welcome", body).await.expect(201, &created);
+    client.get("/v1/coupons/welcome").await.expect(200, &created);
 
     let replaced =
         json!({ "id": "welcome", "quantity": 5, "issued": 0, "held": 0, "remaining": 5, "state": "open" });
-    client.put("/v1/coupons/welcome", json!({ "quantity": 5 })).await.is(200, &replaced);
-    client.get("/v1/coupons/welcome").await.is(200, &replaced);
+    client.put("/v1/coupons/welcome", json!({ "quantity": 5 })).await.expect(200, &replaced);
+    client.get("/v1/coupons/welcome").await.expect(200, &replaced);
 }
 
 #[tokio::test]
@@ -30,10 +30,10 @@ async fn issuing_says_which_number_and_how_many_are_left() {
     let client = Client::admin();
     client.put("/v1/coupons/welcome", json!({ "quantity": 1 })).await;
     let issued = json!({ "coupon": "welcome", "user": "alice", "seq": 1, "remaining": 0 });
-    client.post("/v1/coupons/welcome/issues", json!({ "user": "alice" })).await.is(201, &issued);
+    client.post("/v1/coupons/welcome/issues", json!({ "user": "alice" })).await.expect(201, &issued);
     let replayed = json!({ "coupon": "welcome", "user": "alice", "seq": 1, "replayed": true });
-    client.post("/v1/coupons/welcome/issues", json!({ "user": "alice" })).await.is(200, &replayed);
-    client.post("/v1/coupons/welcome/issues", json!({ "user": "bob" })).await.is_problem(409, "sold-out");
+    client.post("/v1/coupons/welcome/issues", json!({ "user": "alice" })).await.expect(200, &replayed);
+    client.post("/v1/coupons/welcome/issues", json!({ "user": "bob" })).await.expect_problem(409, "sold-out");
     assert_eq!(client.get("/v1/coupons/welcome").await.body["state"], "sold-out");
 }
 
@@ -43,8 +43,8 @@ async fn an_unknown_coupon_is_404_and_is_not_made_by_asking() {
     client
         .post("/v1/coupons/nope/issues", json!({ "user": "alice" }))
         .await
-        .is_problem(404, "unknown-coupon");
-    client.get("/v1/coupons/nope").await.is_problem(404, "unknown-coupon");
+        .expect_problem(404, "unknown-coupon");
+    client.get("/v1/coupons/nope").await.expect_problem(404, "unknown-coupon");
 }
 
 #[tokio::test]
@@ -52,14 +52,15 @@ async fn before_and_after_its_window_a_coupon_cannot_be_had_but_a_replay_can() {
     let client = Client::admin();
     let window = json!({ "quantity": 9, "opens_at": IN_A_MINUTE, "closes_at": "2026-01-01T09:02:00+09:00" });
     client.put("/v1/coupons/w", window).await;
-    let early = client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.is_problem(403, "not-open");
+    let early =
+        client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.expect_problem(403, "not-open");
     assert_eq!(early.body["opens_at"], IN_A_MINUTE);
 
     client.clock.advance(Duration::from_secs(60));
     assert_eq!(client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.status, 201);
 
     client.clock.advance(Duration::from_secs(60));
-    client.post("/v1/coupons/w/issues", json!({ "user": "b" })).await.is_problem(403, "closed");
+    client.post("/v1/coupons/w/issues", json!({ "user": "b" })).await.expect_problem(403, "closed");
     assert_eq!(client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.status, 200);
     assert_eq!(client.get("/v1/coupons/w").await.body["state"], "closed");
 }
@@ -72,7 +73,8 @@ async fn a_quantity_below_what_is_issued_is_refused_and_changes_nothing() {
         client.post("/v1/coupons/w/issues", json!({ "user": user })).await;
     }
     let before = client.get("/v1/coupons/w").await.body;
-    let refused = client.put("/v1/coupons/w", json!({ "quantity": 1 })).await.is_problem(409, "below-issued");
+    let refused =
+        client.put("/v1/coupons/w", json!({ "quantity": 1 })).await.expect_problem(409, "below-issued");
     assert_eq!(refused.body["issued"], 2);
-    client.get("/v1/coupons/w").await.is(200, &before);
+    client.get("/v1/coupons/w").await.expect(200, &before);
 }

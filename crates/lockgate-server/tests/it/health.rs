@@ -18,7 +18,7 @@ fn breakable() -> (Arc<BreakableStore>, Client) {
 #[tokio::test]
 async fn alive_and_ready_without_any_token() {
     let stranger = Client::admin_with_app_token().as_(None);
-    stranger.get("/healthz").await.is(200, &json!({ "status": "ok" }));
+    stranger.get("/healthz").await.expect(200, &json!({ "status": "ok" }));
     let ready = stranger.get("/readyz").await;
     assert_eq!((ready.status.as_u16(), &ready.body["status"]), (200, &json!("ready")));
     assert_eq!(ready.body["store"]["description"], "memory");
@@ -29,7 +29,7 @@ async fn a_store_that_is_away_makes_the_server_not_ready_but_keeps_it_alive() {
     let (store, client) = breakable();
     store.break_all(Break::Refuse);
     assert_eq!(client.get("/healthz").await.status, 200);
-    let answer = client.get("/readyz").await.is_problem(503, "unavailable");
+    let answer = client.get("/readyz").await.expect_problem(503, "unavailable");
     assert!(answer.body["reasons"][0].as_str().unwrap().starts_with("store: "), "{}", answer.body);
     store.heal();
     assert_eq!(client.get("/readyz").await.status, 200);
@@ -42,10 +42,10 @@ async fn a_call_that_did_not_happen_and_one_that_may_have_are_told_apart() {
 
     store.break_all(Break::Refuse);
     let refused = client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await;
-    assert_eq!(refused.is_problem(503, "unavailable").headers["retry-after"], "1");
+    assert_eq!(refused.expect_problem(503, "unavailable").headers["retry-after"], "1");
     store.break_all(Break::LoseAnswer);
     let unknown = client.post("/v1/coupons/w/issues", json!({ "user": "b" })).await;
-    assert_eq!(unknown.is_problem(503, "unknown-outcome").headers["retry-after"], "1");
+    assert_eq!(unknown.expect_problem(503, "unknown-outcome").headers["retry-after"], "1");
 
     store.heal();
     assert_eq!(client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.status, 201);

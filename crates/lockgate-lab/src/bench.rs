@@ -1,0 +1,116 @@
+//! Benchmarks whose figures can be believed.
+//!
+//! **Promise:** what is compared ran in the same run on the same machine, turn by turn: each round gives every
+//! contender one slice of time, in an order that rotates, after a warm-up round that does not count. A figure is the
+//! median over the rounds, a ratio is the median of the *per-round* ratios to the limit, and both come with their
+//! spread. A yardstick of pure computation runs before every slice: when it varies, the machine was not quiet, and the
+//! report says so. Results are written as they come, so a run that is cut short has not been for nothing.
+//!
+//! **Not promised:** that a figure holds on another machine. Ratios mostly do.
+//!
+//! ```text
+//! frame            cases, contenders, rounds
+//! slice            one contender's turn: throughput, latency, fairness, commands
+//! command_count    what clients sent, from INFO commandstats
+//! yardstick        was the machine quiet?
+//! report           JSON lines as they come, a table at the end
+//! lock, stock      the cases
+//! ```
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use lockgate::testing::services::{Persistence, Redis};
+use redis::IntoConnectionInfo;
+
+mod command_count;
+mod frame;
+mod lock;
+mod report;
+mod slice;
+mod stock;
+mod yardstick;
+
+use self::command_count::CommandCounter;
+use self::frame::{Pace, run_case};
+use self::report::Report;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct BenchOptions {
+    /// The Redis to measure on; a `redis-server` of our own when there is none.
+    pub redis: Option<String>,
+    /// How many tasks ask at once; each bench has its own default points.
+    pub tasks: Option<usize>,
+    /// How long each contender runs in each case, over all rounds.
+    pub seconds: f64,
+    /// Into how many turns that time is cut.
+    pub rounds: u32,
+    /// JSON lines on standard output instead of a table.
+    pub json: bool,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject {
+    /// Taking and giving back a mutex.
+    Lock,
+    /// Issuing coupons.
+    Stock,
+}
+
+/// The prefix of every key that a bench writes.
+const NAMESPACE: &str = "lg-bench";
+
+/// What a bench may end with.
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Measures `subject` and writes the result to standard output.
+///
+/// # Errors
+///
+/// When Redis cannot be started or reached, or a contender fails.
+pub async fn run(subject: Subject, options: BenchOptions) -> Result<(), Failure> {
+    let own_redis = match options.redis {
+        Some(_) => None,
+        None => Some(Redis::start(Persistence::Off)?),
+    };
+    let url = options.redis.clone().or(own_redis.as_ref().map(Redis::url)).unwrap_or_default();
+    let counter = CommandCounter::connect(&url).await?;
+    let pace = Pace::new(Duration::try_from_secs_f64(options.seconds)?, options.rounds);
+    let cases = match subject {
+        Subject::Lock => lock::cases(&url, options.tasks).await?,
+        Subject::Stock => stock::cases(&url, options.tasks).await?,
+    };
+    let mut report = Report::new(options.json, io::stdout());
+    for case in &cases {
+        run_case(case, &pace, &counter, &mut report).await?;
+    }
+    report.finish()?;
+    remove_our_keys(&url).await
+}
+
+/// A client as the peers use it, with small requests sent at once like ours.
+fn raw_client(url: &str) -> Result<redis::Client, Failure> {
+    let settings = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+    Ok(redis::Client::open(url.into_connection_info()?.set_tcp_settings(settings))?)
+}
+
+/// Leaves somebody else's Redis as it was found.
+async fn remove_our_keys(url: &str) -> Result<(), Failure> {
+    let mut connection = raw_client(url)?.get_multiplexed_async_connection().await?;
+    let mut cursor = 0_u64;
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(format!("{NAMESPACE}:*")).arg("COUNT").arg(1_000);
+        let (next, keys): (u64, Vec<String>) = scan.query_async(&mut connection).await?;
+        if !keys.is_empty() {
+            redis::cmd("UNLINK").arg(keys).exec_async(&mut connection).await?;
+        }
+        if next == 0 {
+            return Ok(());
+        }
+        cursor = next;
+    }
+}

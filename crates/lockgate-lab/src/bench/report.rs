@@ -1,0 +1,181 @@
+//! JSON lines as they come, or a table at the end.
+
+use std::io::{self, Write};
+
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+use super::frame::{Case, Contender, Role};
+use super::slice::Slice;
+use super::yardstick::doubt;
+
+/// Where results go.
+pub(super) struct Report<W> {
+    as_json: bool,
+    out: W,
+    yardsticks: Vec<f64>,
+}
+
+/// A finished slice, for [`Report::slice`].
+pub(super) struct SliceLine<'a> {
+    pub(super) case: &'a Case,
+    pub(super) contender: &'a dyn Contender,
+    pub(super) round: u32,
+    pub(super) is_warm_up: bool,
+    pub(super) slice: &'a Slice,
+}
+
+/// A figure over all rounds: the one in the middle, and the two at the ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    fn of(figures: impl Iterator<Item = f64>) -> Self {
+        let mut figures: Vec<_> = figures.collect();
+        figures.sort_by(f64::total_cmp);
+        let at = |place: usize| figures.get(place).copied().unwrap_or(0.0);
+        let middle = at(figures.len() / 2).midpoint(at(figures.len().saturating_sub(1) / 2));
+        Self { median: middle, min: at(0), max: at(figures.len().saturating_sub(1)) }
+    }
+}
+
+/// One contender over all rounds.
+#[derive(Debug, Serialize)]
+struct Summary {
+    contender: &'static str,
+    role: Role,
+    per_second: Spread,
+    /// Per round, then the median: what the machine did to one round it did to both.
+    ratio_to_limit: Spread,
+    p50_us: f64,
+    p99_us: f64,
+    max_us: f64,
+    client_commands: Option<f64>,
+    fairness: f64,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Line<'a> {
+    Slice {
+        case: &'a str,
+        tasks: usize,
+        contender: &'a str,
+        role: Role,
+        round: u32,
+        warm_up: bool,
+        #[serde(flatten)]
+        slice: &'a Slice,
+    },
+    Case { case: &'a str, tasks: usize, rounds: usize, results: &'a [Summary] },
+    Noise { warning: Option<String> },
+}
+
+impl<W: Write> Report<W> {
+    pub(super) fn new(as_json: bool, out: W) -> Self {
+        Self { as_json, out, yardsticks: Vec::new() }
+    }
+
+    pub(super) fn slice(&mut self, line: &SliceLine<'_>) -> io::Result<()> {
+        let SliceLine { case, contender, round, is_warm_up, slice } = line;
+        self.yardsticks.push(slice.yardstick_us);
+        let round_name = if *is_warm_up { "warm-up".to_owned() } else { format!("round {round}") };
+        eprintln!("{} · {round_name} · {}: {:.0}/s", case.name, contender.name(), slice.per_second);
+        self.json_line(&Line::Slice {
+            case: &case.name,
+            tasks: case.tasks,
+            contender: contender.name(),
+            role: contender.role(),
+            round: *round,
+            warm_up: *is_warm_up,
+            slice,
+        })
+    }
+
+    /// `rounds` holds one slice per contender, in the order of the case.
+    pub(super) fn case(&mut self, case: &Case, rounds: &[Vec<Slice>]) -> io::Result<()> {
+        let results: Vec<_> =
+            (0..case.contenders.len()).map(|place| summarize(case, rounds, place)).collect();
+        let line = Line::Case { case: &case.name, tasks: case.tasks, rounds: rounds.len(), results: &results };
+        self.json_line(&line)?;
+        if !self.as_json {
+            writeln!(self.out, "\n{} ({} tasks, {} rounds)\n{}", case.name, case.tasks, rounds.len(), table(&results))?;
+        }
+        Ok(())
+    }
+
+    /// Says at the end whether the machine was quiet.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let warning = doubt(&self.yardsticks);
+        if let Some(warning) = &warning {
+            eprintln!("warning: {warning}");
+        }
+        self.json_line(&Line::Noise { warning })
+    }
+
+    fn json_line(&mut self, line: &Line<'_>) -> io::Result<()> {
+        if !self.as_json {
+            return Ok(());
+        }
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+}
+
+fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
+    let contender = case.contenders[place].as_ref();
+    let slices = || rounds.iter().map(|slices| &slices[place]);
+    let median = |figure: fn(&Slice) -> f64| Spread::of(slices().map(figure)).median;
+    Summary {
+        contender: contender.name(),
+        role: contender.role(),
+        per_second: Spread::of(slices().map(|slice| slice.per_second)),
+        ratio_to_limit: Spread::of(rounds.iter().map(|slices| slices[place].per_second / slices[0].per_second)),
+        p50_us: median(|slice| slice.p50_us),
+        p99_us: median(|slice| slice.p99_us),
+        max_us: slices().map(|slice| slice.max_us).fold(0.0, f64::max),
+        client_commands: slices()
+            .all(|slice| slice.client_commands.is_some())
+            .then(|| median(|slice| slice.client_commands.unwrap_or(0.0))),
+        fairness: median(|slice| slice.fairness),
+    }
+}
+
+fn table(results: &[Summary]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_BORDERS_ONLY);
+    table.set_header([
+        "contender", "per second", "of the limit", "(min–max)", "p50 µs", "p99 µs", "max µs", "commands/op", "fairness",
+    ]);
+    for result in results {
+        table.add_row([
+            result.contender.to_owned(),
+            format!("{:.0}", result.per_second.median),
+            format!("{:.2}", result.ratio_to_limit.median),
+            format!("{:.2}–{:.2}", result.ratio_to_limit.min, result.ratio_to_limit.max),
+            format!("{:.1}", result.p50_us),
+            format!("{:.1}", result.p99_us),
+            format!("{:.0}", result.max_us),
+            result.client_commands.map_or("–".to_owned(), |commands| format!("{commands:.2}")),
+            format!("{:.2}", result.fairness),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_the_middle_and_the_ends() {
+        let spread = Spread::of([3.0, 1.0, 2.0].into_iter());
+        assert_eq!(spread, Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert!((Spread::of([4.0, 1.0, 2.0, 3.0].into_iter()).median - 2.5).abs() < 1e-9);
+    }
+}
