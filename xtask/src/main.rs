@@ -3,20 +3,25 @@
 
 use std::process::ExitCode;
 
+mod lean;
 #[expect(unreachable_pub, reason = "the library exports what is a plain module here")]
 #[path = "../../crates/lockgate/src/testing/services/program.rs"]
 mod program;
 mod setup;
+mod steps;
+mod test;
 
 const USAGE: &str = "\
 cargo xtask test           set up what the tests need, then run every check
 cargo xtask test --quick   format, clippy and the tests that need no service
-cargo xtask setup          only set up: find or install redis-server, PostgreSQL, MariaDB, ...";
+cargo xtask setup          only set up: find or install redis-server, PostgreSQL, MariaDB, …";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
+        ["test"] => test::everything(),
+        ["test", "--quick"] => test::quick(),
         ["setup"] => setup::install_missing_programs(),
         _ => {
             eprintln!("{USAGE}");

@@ -6,7 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod serve;
 
 /// What a command ends with: the error's text is the sentence that the user reads.
-pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+pub(crate) type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// A runtime on all cores.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 it could not be done (one sentence on standard error says why and what to do), 2 the
 //! command line makes no sense.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,5 +45,10 @@ fn main() -> ExitCode {
 /// `LOCKGATE_LOG=debug` or `LOCKGATE_LOG=lockgate=trace` says more.
 fn log_to_standard_error() {
     let filter = EnvFilter::try_from_env("LOCKGATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let stderr = std::io::stderr;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(stderr().is_terminal())
+        .with_writer(stderr)
+        .init();
 }

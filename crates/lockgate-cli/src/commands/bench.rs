@@ -63,6 +63,6 @@ impl Bench {
             rounds: options.rounds,
             json: options.json,
         };
-        Ok(runtime()?.block_on(bench::run(subject, options))?)
+        runtime()?.block_on(bench::run(subject, options))
     }
 }

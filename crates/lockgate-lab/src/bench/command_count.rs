@@ -22,7 +22,9 @@ impl CommandCounter {
     pub(super) async fn connect(url: &str) -> Result<Self, Failure> {
         let connection = redis::Client::open(url)?.get_multiplexed_async_connection().await;
         let connection = connection.map_err(|why| {
-            format!("cannot connect to {url}: {why}; correct --redis, or leave it out to start a redis-server")
+            format!(
+                "cannot connect to {url}: {why}; correct --redis, or leave it out to start a redis-server"
+            )
         })?;
         Ok(Self { connection })
     }
@@ -37,9 +39,8 @@ impl CommandCounter {
 impl CommandCounts {
     fn parse(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
-        let calls = lines.filter_map(|(command, rest)| {
-            Some((command.to_owned(), rest.split(',').next()?.parse().ok()?))
-        });
+        let calls = lines
+            .filter_map(|(command, rest)| Some((command.to_owned(), rest.split(',').next()?.parse().ok()?)));
         Self(calls.collect())
     }
 

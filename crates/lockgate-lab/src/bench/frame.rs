@@ -81,7 +81,9 @@ pub(super) async fn run_case(
             let place = turn_order(turn, round, case.contenders.len());
             let contender = case.contenders[place].as_ref();
             let yardstick_us = yardstick.measure();
-            let slice = measure_slice(contender, contender.tasks(case.tasks), pace.slice, yardstick_us, counter).await?;
+            let slice =
+                measure_slice(contender, contender.tasks(case.tasks), pace.slice, yardstick_us, counter)
+                    .await?;
             let is_warm_up = round == 0;
             report.slice(&report::SliceLine { case, contender, round, is_warm_up, slice: &slice })?;
             slices.push((place, slice));

@@ -71,8 +71,15 @@ enum Line<'a> {
         #[serde(flatten)]
         slice: &'a Slice,
     },
-    Case { case: &'a str, tasks: usize, rounds: usize, results: &'a [Summary] },
-    Noise { warning: Option<String> },
+    Case {
+        case: &'a str,
+        tasks: usize,
+        rounds: usize,
+        results: &'a [Summary],
+    },
+    Noise {
+        warning: Option<String>,
+    },
 }
 
 impl<W: Write> Report<W> {
@@ -100,10 +107,18 @@ impl<W: Write> Report<W> {
     pub(super) fn case(&mut self, case: &Case, rounds: &[Vec<Slice>]) -> io::Result<()> {
         let results: Vec<_> =
             (0..case.contenders.len()).map(|place| summarize(case, rounds, place)).collect();
-        let line = Line::Case { case: &case.name, tasks: case.tasks, rounds: rounds.len(), results: &results };
+        let line =
+            Line::Case { case: &case.name, tasks: case.tasks, rounds: rounds.len(), results: &results };
         self.json_line(&line)?;
         if !self.as_json {
-            writeln!(self.out, "\n{} ({} tasks, {} rounds)\n{}", case.name, case.tasks, rounds.len(), table(&results))?;
+            writeln!(
+                self.out,
+                "\n{} ({} tasks, {} rounds)\n{}",
+                case.name,
+                case.tasks,
+                rounds.len(),
+                table(&results)
+            )?;
         }
         Ok(())
     }
@@ -135,7 +150,9 @@ fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
         contender: contender.name(),
         role: contender.role(),
         per_second: Spread::of(slices().map(|slice| slice.per_second)),
-        ratio_to_limit: Spread::of(rounds.iter().map(|slices| slices[place].per_second / slices[0].per_second)),
+        ratio_to_limit: Spread::of(
+            rounds.iter().map(|slices| slices[place].per_second / slices[0].per_second),
+        ),
         p50_us: median(|slice| slice.p50_us),
         p99_us: median(|slice| slice.p99_us),
         max_us: slices().map(|slice| slice.max_us).fold(0.0, f64::max),
@@ -148,9 +165,18 @@ fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
 
 fn table(results: &[Summary]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_BORDERS_ONLY);
+    // Markdown, so that a result can be pasted into the docs as it is.
+    table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
-        "contender", "per second", "of the limit", "(min–max)", "p50 µs", "p99 µs", "max µs", "commands/op", "fairness",
+        "contender",
+        "per second",
+        "of the limit",
+        "(min–max)",
+        "p50 µs",
+        "p99 µs",
+        "max µs",
+        "commands/op",
+        "fairness",
     ]);
     for result in results {
         table.add_row([

@@ -35,7 +35,10 @@ pub(super) async fn cases(url: &str, tasks: Option<usize>) -> Result<Vec<Case>, 
             contenders: vec![
                 Box::new(BatchLimit { coupon: open(url, &format!("limit:{tasks}")).await? }),
                 Box::new(ScriptPerRequest::connect(url, tasks).await?),
-                Box::new(Ours { name: "lockgate on Redis", coupon: open(url, &format!("ours:{tasks}")).await? }),
+                Box::new(Ours {
+                    name: "lockgate on Redis",
+                    coupon: open(url, &format!("ours:{tasks}")).await?,
+                }),
                 Box::new(Ours { name: "lockgate embedded", coupon: open("memory", "embedded").await? }),
             ],
         });
@@ -198,7 +201,7 @@ impl Worker for OurWorker {
     fn work(&mut self) -> Turn<'_> {
         Box::pin(async {
             let user = new_users(1).next().unwrap_or_default();
-            match self.0.gate.coupon(&self.0.name)?.issue(user).await? {
+            match self.0.gate.coupon(self.0.name.as_str())?.issue(user).await? {
                 Issue::Issued { .. } => Ok(1),
                 other => Err(format!("not issued: {other:?}").into()),
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redis::{Value, from_redis_value};
 
-use super::link::{Link, Request};
+use super::link::{Link, Request, explain_no_connection};
 use crate::config::RedisConfig;
 use crate::error::{OpenError, StoreError};
 use crate::key::{Keyspace, LAYOUT_VERSION};
@@ -55,7 +55,7 @@ struct Settings {
 /// Refuses servers that would break the promises.
 pub(super) async fn check_servers(link: &Link, config: &RedisConfig) -> Result<(), OpenError> {
     let url = link.shown_url();
-    for info in infos(link).await.map_err(|why| not_asked(url, &why))? {
+    for info in infos(link).await.map_err(|why| explain_no_connection(url, &why.to_string()))? {
         let (major, minor) = info.version();
         if (major, minor) < OLDEST_VERSION {
             return Err(OpenError::Unfit(format!(
@@ -91,9 +91,14 @@ pub(super) async fn agree_on_layout(link: &Link, keys: &Keyspace) -> Result<(), 
     for (field, our_value) in ours {
         // HSETNX is atomic: of two processes that come first, one sets it and both read the same.
         let claim = redis::cmd("HSETNX").arg(&key).arg(field).arg(&our_value).take();
-        link.send(Request::Command(&claim)).await.map_err(|why| not_asked(url, &why))?;
+        link.send(Request::Command(&claim))
+            .await
+            .map_err(|why| explain_no_connection(url, &why.to_string()))?;
         let read = redis::cmd("HGET").arg(&key).arg(field).take();
-        let stored = link.send(Request::Command(&read)).await.map_err(|why| not_asked(url, &why))?;
+        let stored = link
+            .send(Request::Command(&read))
+            .await
+            .map_err(|why| explain_no_connection(url, &why.to_string()))?;
         let stored: String = from_redis_value(stored).unwrap_or_default();
         if stored != our_value {
             return Err(OpenError::Unfit(format!(
@@ -141,10 +146,6 @@ async fn setting(link: &Link, name: &str) -> Option<String> {
         answer => answer,
     };
     from_redis_value::<HashMap<String, String>>(answer).ok()?.remove(name)
-}
-
-fn not_asked(url: &str, why: &StoreError) -> OpenError {
-    OpenError::Unreachable(format!("{url} did not answer the first questions: {why}"))
 }
 
 #[cfg(test)]

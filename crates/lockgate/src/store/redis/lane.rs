@@ -71,11 +71,16 @@ impl Lane {
             Ok(connection) => {
                 let live = Live { connection, since: self.clock.monotonic() };
                 self.set_current(Some(live.clone()));
-                tracing::debug!(reconnected = last_failure.take().is_some(), "connected to Redis");
+                if last_failure.take().is_some() {
+                    tracing::info!("connected to Redis again");
+                }
                 Ok(live)
             }
             Err(why) => {
-                tracing::warn!(%why, "cannot connect to Redis; the next call tries again");
+                // Once per outage: what every call meets until it is over, the callers are told.
+                if last_failure.is_none() {
+                    tracing::warn!(%why, "cannot connect to Redis; calls try again until it is back");
+                }
                 *last_failure = Some((self.clock.monotonic(), why.clone()));
                 Err(why)
             }

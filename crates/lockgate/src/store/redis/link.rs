@@ -182,7 +182,8 @@ impl Way<'_> {
     /// Gives the connection up when a new one could do better: after a loss, after silence, and when the server turned
     /// out to be no longer the master. The cluster's client looks after its own.
     fn retire_if_useless(&self, why: &RedisError) {
-        let useless = why.is_io_error() || matches!(why.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly));
+        let no_reply = judge(why) == Judgement::MayHaveHappened;
+        let useless = no_reply || matches!(why.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly));
         if let (Way::Lane(lane, live), true) = (self, useless) {
             lane.retire(live);
         }
@@ -202,7 +203,8 @@ const NOT_NOW: [&str; 5] = ["BUSY", "MISCONF", "NOREPLICAS", "OOM", "LOADING"];
 fn judge(why: &RedisError) -> Judgement {
     use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly, TryAgain};
     match why.kind() {
-        ErrorKind::Io => Judgement::MayHaveHappened,
+        // Something came back that is no reply: the end of a connection in the middle of one looks like this.
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Judgement::MayHaveHappened,
         ErrorKind::ClusterConnectionNotFound
         | ErrorKind::Server(Ask | BusyLoading | ClusterDown | MasterDown | Moved | ReadOnly | TryAgain) => {
             Judgement::DidNotHappen
@@ -234,10 +236,17 @@ async fn connect_cluster(nodes: Vec<redis::ConnectionInfo>, config: &RedisConfig
     Ok(Route::Cluster(builder.build()?.get_async_connection().await?))
 }
 
-fn explain_no_connection(shown_url: &str, why: &str) -> OpenError {
-    OpenError::Unreachable(format!(
-        "cannot connect to {shown_url}: {why}; start the server there, or correct the store URL"
-    ))
+/// The sentence for a server that cannot be had, with what to do about it.
+pub(super) fn explain_no_connection(shown_url: &str, why: &str) -> OpenError {
+    let wants_password =
+        ["NOAUTH", "WRONGPASS", "authentication failed"].iter().any(|sign| why.contains(sign));
+    OpenError::Unreachable(if wants_password {
+        format!(
+            "{shown_url} wants another password ({why}); write it into the URL, as in redis://user:password@host:port"
+        )
+    } else {
+        format!("cannot connect to {shown_url}: {why}; start the server there, or correct the store URL")
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,18 @@
+//! The binary as users meet it: real processes, real ports, real exit codes.
+//!
+//! `cfg(test)` is always set here; written down, it tells clippy that helpers may panic as tests may.
+
+#[cfg(test)]
+mod bad_days;
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod old_redis;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod serve;

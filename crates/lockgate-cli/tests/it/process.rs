@@ -1,0 +1,99 @@
+//! Runs the binary.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+
+pub(crate) const ADMIN_TOKEN: &str = "test-admin-token";
+
+/// `lockgate` with these arguments, and with nothing in its environment that the tests did not put there.
+pub(crate) fn lockgate(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
+    for (variable, _) in std::env::vars().filter(|(variable, _)| variable.starts_with("LOCKGATE_")) {
+        command.env_remove(variable);
+    }
+    command.args(arguments);
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    lockgate(arguments).output().unwrap()
+}
+
+/// A server that was started for one test. Killed when the test ends, however it ends.
+pub(crate) struct ServerProcess {
+    child: Child,
+    /// Kept open: a server that cannot print must not be what the test is about.
+    _stdout: BufReader<ChildStdout>,
+    pub(crate) url: String,
+    pub(crate) welcome: String,
+    agent: Agent,
+}
+
+impl ServerProcess {
+    /// Starts `lockgate serve` on a free port, with `data` as its data folder and the tests' admin token.
+    pub(crate) fn start(data: &Path, more: &[&str]) -> Self {
+        let mut arguments = vec!["--admin-token", ADMIN_TOKEN];
+        arguments.extend(more);
+        Self::start_without_token(data, &arguments)
+    }
+
+    /// The same without the token.
+    pub(crate) fn start_without_token(data: &Path, more: &[&str]) -> Self {
+        let data = data.to_str().unwrap();
+        let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--data", data];
+        arguments.extend(more);
+        let mut child = lockgate(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut welcome = String::new();
+        // The welcome ends with the example of how to issue.
+        while !welcome.contains("/issues") && stdout.read_line(&mut welcome).unwrap() > 0 {}
+        let url =
+            welcome.split_whitespace().find(|word| word.starts_with("http://")).unwrap_or("none").to_owned();
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(20)))
+            .build();
+        Self { child, _stdout: stdout, url, welcome, agent: config.into() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        read(self.agent.get(format!("{}{path}", self.url)).call().unwrap())
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.agent.put(format!("{}{path}", self.url));
+        let request = request.header("authorization", format!("Bearer {ADMIN_TOKEN}"));
+        read(request.content_type("application/json").send(body.to_string()).unwrap())
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.agent.post(format!("{}{path}", self.url));
+        read(request.content_type("application/json").send(body.to_string()).unwrap())
+    }
+
+    /// Asks it to stop, as an operator's tools do, and says how it ended.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn read(response: ureq::http::Response<ureq::Body>) -> (u16, Value) {
+    let (parts, mut body) = response.into_parts();
+    let text = body.read_to_string().unwrap();
+    (parts.status.as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

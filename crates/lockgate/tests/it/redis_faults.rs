@@ -1,0 +1,251 @@
+//! The Redis store on bad days: replies that get lost, connections that end, servers that go away and come back.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockgate::Gate;
+use lockgate::clock::Clock;
+use lockgate::config::Config;
+use lockgate::error::StoreError;
+use lockgate::key::Name;
+use lockgate::stock::{CouponTerms, Issue};
+use lockgate::store::{Acquire, Fence, Lease, Release, Renew, Store, Token};
+use lockgate::testing::eventually_async;
+use lockgate::testing::proxy::{Direction, FaultProxy};
+use lockgate::testing::services::{Cluster, Persistence, Redis, Sentinel};
+
+/// How long a switch-over of masters may take here: detection, vote, and a busy machine.
+const SWITCH_OVER: Duration = Duration::from_secs(30);
+
+struct Behind {
+    redis: Redis,
+    proxy: FaultProxy,
+    store: Arc<dyn Store>,
+}
+
+/// A Redis, a proxy in front of it, and a store that knows only the proxy.
+async fn behind_a_proxy(adjust: impl FnOnce(&mut Config)) -> Behind {
+    let redis = Redis::start(Persistence::Off).unwrap();
+    let proxy = FaultProxy::start(SocketAddr::from(([127, 0, 0, 1], redis.port()))).await.unwrap();
+    let mut config = Config::default();
+    config.redis.response_timeout = Duration::from_millis(300);
+    config.redis.retry_interval = Duration::from_millis(10);
+    config.redis.call_timeout = Duration::from_secs(2);
+    adjust(&mut config);
+    let gate = Gate::open_with(&format!("redis://{}", proxy.addr()), &config).await.unwrap();
+    Behind { redis, proxy, store: Arc::clone(gate.store()) }
+}
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).unwrap()
+}
+
+fn a_minute() -> Lease {
+    Lease::new(Duration::from_secs(60)).unwrap()
+}
+
+/// A coupon whose scripts the server knows, so that the next reply is the one to an issue and not a `NOSCRIPT`.
+async fn open_coupon(store: &dyn Store, quantity: u64) -> Name {
+    let (coupon, sold_out) = (name("coupon"), name("sold out"));
+    store.coupon_open(&coupon, &CouponTerms::new(quantity).unwrap()).await.unwrap();
+    store.coupon_open(&sold_out, &CouponTerms::new(0).unwrap()).await.unwrap();
+    assert_eq!(issue(store, &sold_out, "nobody").await.unwrap(), Issue::SoldOut);
+    coupon
+}
+
+async fn issue(store: &dyn Store, coupon: &Name, user: &str) -> Result<Issue, StoreError> {
+    store.coupon_issue(coupon, &[name(user)]).await.map(|answers| answers[0])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_whose_reply_is_lost_is_found_again_and_not_repeated() {
+    let Behind { redis: _alive, proxy, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    proxy.lose_next_reply();
+    assert_eq!(issue(&*store, &coupon, "alice").await.unwrap(), Issue::AlreadyIssued { seq: 1 });
+    assert_eq!(proxy.replies_lost(), 1);
+    assert_eq!(store.coupon_read(&coupon).await.unwrap().unwrap().issued, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_whose_replies_are_lost_is_held_once_and_released_once() {
+    let Behind { redis: _alive, proxy, store } = behind_a_proxy(|_| {}).await;
+    let (mutex, token) = (name("mutex"), Token::random());
+    proxy.lose_next_reply();
+    let acquired = store.mutex_acquire(&mutex, &token, a_minute(), Fence::NONE).await.unwrap();
+    let Acquire::Granted { fence, .. } = acquired else { panic!("the token met itself as a stranger") };
+    proxy.lose_next_reply();
+    assert_eq!(store.mutex_renew(&mutex, &token, a_minute()).await.unwrap(), Renew::Renewed);
+    proxy.lose_next_reply();
+    assert_eq!(store.mutex_release(&mutex, &token).await.unwrap(), Release::Released);
+    assert_eq!(proxy.replies_lost(), 3);
+
+    let next = store.mutex_acquire(&mutex, &Token::random(), a_minute(), Fence::NONE).await.unwrap();
+    assert!(matches!(next, Acquire::Granted { fence: later, .. } if later > fence));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_re_sending_a_lost_reply_is_an_unknown_outcome() {
+    let Behind { redis: _alive, proxy, store } =
+        behind_a_proxy(|config| config.redis.retry_attempts = 0).await;
+    let coupon = open_coupon(&*store, 10).await;
+    proxy.lose_next_reply();
+    let lost = issue(&*store, &coupon, "alice").await;
+    assert!(matches!(lost, Err(StoreError::UnknownOutcome(_))), "{lost:?}");
+    assert_eq!(issue(&*store, &coupon, "alice").await.unwrap(), Issue::AlreadyIssued { seq: 1 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_ends_is_replaced_within_the_call() {
+    let Behind { redis: _alive, proxy, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    proxy.reset();
+    issue(&*store, &coupon, "alice").await.unwrap();
+    proxy.cut_after(Direction::ToServer, 20);
+    issue(&*store, &coupon, "bob").await.unwrap();
+    proxy.cut_after(Direction::ToClient, 3);
+    issue(&*store, &coupon, "carol").await.unwrap();
+    assert_eq!(store.coupon_read(&coupon).await.unwrap().unwrap().issued, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_ends_within_the_call_timeout_and_says_what_is_known() {
+    let Behind { redis: _alive, proxy, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    let clock = Clock::system();
+
+    proxy.black_hole(Direction::ToClient);
+    let asked = clock.monotonic();
+    let silent = issue(&*store, &coupon, "alice").await;
+    assert!(matches!(silent, Err(StoreError::UnknownOutcome(_))), "{silent:?}");
+    let took = clock.monotonic().since(asked);
+    assert!(took < Duration::from_secs(4), "{took:?}");
+
+    proxy.heal();
+    assert_eq!(issue(&*store, &coupon, "alice").await.unwrap(), Issue::AlreadyIssued { seq: 1 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_be_reached_has_changed_nothing() {
+    let Behind { redis: _alive, proxy, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    proxy.refuse(true);
+    proxy.reset();
+    // The first call may have met the old connection; from the second on there is none.
+    let _ = issue(&*store, &coupon, "alice").await;
+    let refused = issue(&*store, &coupon, "bob").await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    proxy.heal();
+    assert!(matches!(issue(&*store, &coupon, "bob").await.unwrap(), Issue::Issued { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_callers_of_a_dead_server_share_the_dials() {
+    let Behind { redis, proxy, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    redis.kill();
+    let before = proxy.connections();
+    let mut calls = tokio::task::JoinSet::new();
+    for user in 0..1_000 {
+        let (store, coupon) = (Arc::clone(&store), coupon.clone());
+        calls.spawn(async move { issue(&*store, &coupon, &user.to_string()).await });
+    }
+    let answers = calls.join_all().await;
+    assert!(answers.iter().all(Result::is_err));
+    let dials = proxy.connections() - before;
+    assert!(dials < 100, "{dials} dials for 1,000 callers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgot_its_scripts_gets_them_again() {
+    let Behind { redis, proxy: _alive, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    redis.command(&["SCRIPT", "FLUSH"]).unwrap();
+    assert_eq!(issue(&*store, &coupon, "a:b {c}\0").await.unwrap(), Issue::Issued { seq: 1, remaining: 9 });
+    assert_eq!(issue(&*store, &coupon, "a:b {c}\0").await.unwrap(), Issue::AlreadyIssued { seq: 1 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_another_type_is_refused_and_left_alone() {
+    let Behind { redis, proxy: _alive, store } = behind_a_proxy(|_| {}).await;
+    redis.command(&["SET", "lg:{0}:coupon:coupon", "mine"]).unwrap();
+    let refused = issue(&*store, &name("coupon"), "alice").await;
+    assert!(matches!(&refused, Err(StoreError::Refused(why)) if why.contains("WRONGTYPE")), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_is_unavailable_and_nothing_has_changed() {
+    let Behind { redis, proxy: _alive, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    redis.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    let full = issue(&*store, &coupon, "alice").await;
+    assert!(matches!(&full, Err(StoreError::Unavailable(why)) if why.contains("OOM")), "{full:?}");
+    redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    assert_eq!(issue(&*store, &coupon, "alice").await.unwrap(), Issue::Issued { seq: 1, remaining: 9 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_over_by_sentinel_is_followed() {
+    let sentinel = Sentinel::start().unwrap();
+    let gate = Gate::open(&sentinel.url()).await.unwrap();
+    let (store, coupon) = (gate.store(), open_coupon(&**gate.store(), 10).await);
+    let old_run_ids = store.about().await.unwrap().run_ids;
+
+    let old_port = sentinel.master_port();
+    let new_port = sentinel.fail_over().unwrap().port();
+    assert_ne!(old_port, Some(new_port));
+    assert!(
+        eventually_async(SWITCH_OVER, async || {
+            store.about().await.is_ok_and(|about| about.run_ids != old_run_ids)
+        })
+        .await,
+        "still at the old master"
+    );
+    assert!(matches!(issue(&**store, &coupon, "alice").await.unwrap(), Issue::Issued { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_dies_is_replaced() {
+    let sentinel = Sentinel::start().unwrap();
+    let gate = Gate::open(&sentinel.url()).await.unwrap();
+    let (store, coupon) = (gate.store(), open_coupon(&**gate.store(), 10).await);
+    sentinel.master().unwrap().kill();
+    let mut last_error = None;
+    let alice_gets_one = async || match issue(&**store, &coupon, "alice").await {
+        Ok(_) => true,
+        Err(why) => {
+            last_error = Some(why);
+            false
+        }
+    };
+    let served = eventually_async(SWITCH_OVER, alice_gets_one).await;
+    assert!(
+        served,
+        "no master for us after {SWITCH_OVER:?} (the sentinels say {:?}): {last_error:?}",
+        sentinel.master_port()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_goes_on_when_a_master_dies_and_when_all_come_back() {
+    let cluster = Cluster::start().unwrap();
+    let gate = Gate::open(&cluster.url()).await.unwrap();
+    let (store, coupon) = (gate.store(), open_coupon(&**gate.store(), 10).await);
+    let alice_gets_one = async || issue(&**store, &coupon, "alice").await.is_ok();
+    assert!(alice_gets_one().await);
+
+    let partition = lockgate::key::Keyspace::new("lg", 64).unwrap().partition_of(&coupon);
+    cluster.master_of(&format!("{{{partition}}}")).unwrap().kill();
+    assert!(eventually_async(SWITCH_OVER, alice_gets_one).await, "no new master after {SWITCH_OVER:?}");
+
+    for node in cluster.nodes() {
+        node.kill();
+    }
+    assert!(issue(&**store, &coupon, "bob").await.is_err());
+    for node in cluster.nodes() {
+        node.restart().unwrap();
+    }
+    let answers_again = async || store.coupon_read(&coupon).await.is_ok();
+    assert!(eventually_async(SWITCH_OVER, answers_again).await, "not back after {SWITCH_OVER:?}");
+}
