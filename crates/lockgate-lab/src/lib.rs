@@ -1,5 +1,5 @@
 //! The lab: measures, and tells the truth about what it measured.
 //!
-//! - [`bench`]: limit, peers and ours in one run, interleaved, as ratios with their spread.
+//! - [`mod@bench`]: limit, peers and ours in one run, interleaved, as ratios with their spread.
 
 pub mod bench;

@@ -1,6 +1,6 @@
 //! Lockgate over HTTP: one binary, every language.
 //!
-//! - [`app`] is the whole service as a router on a [`Gate`](lockgate::Gate): testable without a port.
+//! - [`app()`] is the whole service as a router on a [`Gate`](lockgate::Gate): testable without a port.
 //! - [`Server::start`] brings it up: data folder, tokens, store, port, in this order, each failure with its remedy;
 //!   [`Server::run`] serves until it is told to stop.
 //!

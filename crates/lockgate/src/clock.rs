@@ -9,7 +9,7 @@
 //!   fences go by the clock of the store, never by that of a caller.
 //!
 //! Everything else takes a [`Clock`] by value, so that a test can hand in one that stands still until told
-//! otherwise ([`Clock::fake`], feature `testing`). Clippy's `disallowed-methods` keeps it that way.
+//! otherwise (`Clock::fake`, feature `testing`). Clippy's `disallowed-methods` keeps it that way.
 
 use std::fmt;
 use std::ops::Add;

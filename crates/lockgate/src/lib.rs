@@ -1,4 +1,45 @@
 //! Lockgate is what stands between a crowd and something limited.
+//!
+//! ```
+//! use lockgate::{Gate, stock::{CouponTerms, Issue}};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let gate = Gate::open("memory").await?; // or redis://…
+//! let coupon = gate.coupon("welcome")?;
+//! coupon.open(&CouponTerms::new(100)?).await?;
+//! assert_eq!(coupon.issue("alice").await?, Issue::Issued { seq: 1, remaining: 99 });
+//! assert_eq!(coupon.issue("alice").await?, Issue::AlreadyIssued { seq: 1 });
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The map
+//!
+//! | where | what |
+//! | --- | --- |
+//! | [`Gate`] | the front door: opens a store, hands out the gates |
+//! | [`stock`] | who gets *one of N*? Coupons |
+//! | [`store`] | the contract that both stores keep, with the mutex operations; [`store::memory`] and [`store::redis`] keep it |
+//! | [`config`] | what can be set when a gate is opened |
+//! | [`error`] | what it means when there is no answer |
+//! | [`key`] | names, and how they become keys |
+//! | [`clock`] | the two clocks, and times |
+//! | `testing` | (feature `testing`) what it takes to test Lockgate, or a store of your own |
+//!
+//! # The tour
+//!
+//! - **A denial is an answer.** *Sold out* and *taken* are variants of an `Ok`. An `Err` means that the store did not
+//!   answer, and its variant says whether something may have happened nevertheless.
+//! - **Every decision is one atomic step of the store**, by the store's clock. Nothing is decided between two calls.
+//! - **Every call may be repeated** with the same arguments and never happens twice; so a lost answer costs only the
+//!   repetition.
+//! - **Dropping a future leaks nothing.** Every wait says under *Cancel safety* what it means to drop it.
+//!
+//! # Features
+//!
+//! - `redis` (default): the store for more than one process.
+//! - `testing`: conformance suite, fake clock, breakable store, history checker, real services, fault proxy.
 
 pub mod clock;
 pub mod config;
@@ -11,3 +52,8 @@ pub mod store;
 pub mod testing;
 
 pub use self::gate::Gate;
+
+/// The README's Rust is tested with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeIsTested;

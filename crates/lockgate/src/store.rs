@@ -4,7 +4,7 @@
 //! process, and asking again with the same arguments after a lost answer never makes it happen twice.
 //!
 //! The two homes are [`memory`], for one process, and [`redis`], for many. They give the same answers: one
-//! [conformance suite](crate::testing::conformance) runs on both.
+//! conformance suite (`testing::conformance`) runs on both.
 //!
 //! # One operation, five places, one name
 //!
