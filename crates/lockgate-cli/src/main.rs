@@ -8,7 +8,11 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 mod commands;
 
@@ -42,13 +46,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// `LOCKGATE_LOG=debug` or `LOCKGATE_LOG=lockgate=trace` says more.
+/// Warnings, unless `LOCKGATE_LOG` says more: `debug`, or `lockgate=trace,warn`.
 fn log_to_standard_error() {
-    let filter = EnvFilter::try_from_env("LOCKGATE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let wanted = std::env::var("LOCKGATE_LOG").ok().and_then(|wanted| wanted.parse().ok());
+    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
     let stderr = std::io::stderr;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(stderr().is_terminal())
-        .with_writer(stderr)
-        .init();
+    let lines = tracing_subscriber::fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use axum::serve::ListenerExt;
 use lockgate::Gate;
 use lockgate::config::Config;
 use lockgate::store::About;
@@ -91,7 +92,11 @@ impl Server {
     /// When the operating system takes the listening socket away.
     pub async fn run(self) -> io::Result<()> {
         let router = app(self.gate, self.tokens);
-        axum::serve(self.listener, router).with_graceful_shutdown(told_to_stop()).await
+        let listener = self.listener.tap_io(|connection| {
+            // Answers are small; held back for an acknowledgement they would be late, so best effort will do.
+            let _ = connection.set_nodelay(true);
+        });
+        axum::serve(listener, router).with_graceful_shutdown(told_to_stop()).await
     }
 
     /// What a person who has just started it wants to know.

@@ -4,7 +4,6 @@
 //! a bug into a store and sees the judge find it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockgate::Gate;
@@ -212,81 +211,20 @@ async fn a_store_that_loses_answers_is_judged_by_what_is_certain() {
 }
 
 /// Two stores that take themselves for one: what happens when a fail-over forgets.
-#[derive(Debug)]
-struct SplitBrain {
-    sides: [MemoryStore; 2],
-    on_the_other_side: AtomicBool,
-}
-
-impl SplitBrain {
-    fn side(&self) -> &MemoryStore {
-        &self.sides[usize::from(self.on_the_other_side.load(Ordering::SeqCst))]
-    }
-}
-
-mod split_brain {
-    use super::{SplitBrain, Store};
-    use lockgate::key::Name;
-    use lockgate::store::{
-        About, Acquire, Answer, CouponOpen, CouponStatus, CouponTerms, Fence, Issue, Lease, Release, Renew,
-        Token,
-    };
-
-    impl Store for SplitBrain {
-        fn mutex_acquire<'a>(
-            &'a self,
-            mutex: &'a Name,
-            token: &'a Token,
-            lease: Lease,
-            fence_seen: Fence,
-        ) -> Answer<'a, Acquire> {
-            self.side().mutex_acquire(mutex, token, lease, fence_seen)
-        }
-
-        fn mutex_renew<'a>(&'a self, mutex: &'a Name, token: &'a Token, lease: Lease) -> Answer<'a, Renew> {
-            self.side().mutex_renew(mutex, token, lease)
-        }
-
-        fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release> {
-            self.side().mutex_release(mutex, token)
-        }
-
-        fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {
-            Box::pin(async move {
-                self.sides[1].coupon_open(coupon, terms).await?;
-                self.sides[0].coupon_open(coupon, terms).await
-            })
-        }
-
-        fn coupon_issue<'a>(&'a self, coupon: &'a Name, users: &'a [Name]) -> Answer<'a, Vec<Issue>> {
-            self.side().coupon_issue(coupon, users)
-        }
-
-        fn coupon_read<'a>(&'a self, coupon: &'a Name) -> Answer<'a, Option<CouponStatus>> {
-            self.side().coupon_read(coupon)
-        }
-
-        fn about(&self) -> Answer<'_, About> {
-            self.side().about()
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_store_with_two_minds_is_found_out() {
-    let sides = [(); 2].map(|()| MemoryStore::new(Clock::system()));
-    let brain = Arc::new(SplitBrain { sides, on_the_other_side: AtomicBool::new(false) });
-    let crowd = Crowd::on(Arc::clone(&brain) as Arc<dyn Store>);
-    let (coupon, mutex) = (crowd.open_coupon().await, Name::new("mutex", "m").unwrap());
-    let a_minute = Lease::new(Duration::from_secs(60)).unwrap();
-    for user in ["alice", "bob"] {
+    let before = Crowd::on(Arc::new(MemoryStore::new(Clock::system())));
+    let after =
+        Crowd { store: Arc::new(MemoryStore::new(Clock::system())), recorder: Arc::clone(&before.recorder) };
+    let (mutex, a_minute) = (Name::new("mutex", "m").unwrap(), Lease::new(Duration::from_secs(60)).unwrap());
+    for (crowd, user) in [(&before, "alice"), (&after, "bob")] {
+        let coupon = crowd.open_coupon().await;
         crowd.want_a_coupon(&coupon, user).await;
         assert!(crowd.acquire(&mutex, &Token::random(), a_minute).await.is_some());
-        brain.on_the_other_side.store(true, Ordering::SeqCst);
     }
-    crowd.want_a_coupon(&coupon, "alice").await;
+    after.want_a_coupon(&Name::new("coupon", "c").unwrap(), "alice").await;
 
-    let verdict = check(&crowd.recorder.history(), &Bounds::default());
+    let verdict = check(&before.recorder.history(), &Bounds::default());
     let found = |kind: fn(&Violation) -> bool| verdict.violations.iter().any(kind);
     assert!(found(|violation| matches!(violation, Violation::TwoHolders { .. })), "{verdict}");
     assert!(found(|violation| matches!(violation, Violation::SeqGivenTwice { .. })), "{verdict}");

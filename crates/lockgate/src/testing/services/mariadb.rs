@@ -4,7 +4,8 @@
 //! operating system's by then.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
@@ -14,17 +15,13 @@ use rustix::process::{Signal, geteuid};
 use super::ServiceError;
 use super::folder::Folder;
 use super::launch::Launch;
-use super::mariadb_wire::Connection;
 use super::port::{free_port, retry_on_taken_port};
 use super::program::{MARIADB_INSTALL_DB, MARIADBD};
 use super::server::{Kind, Server};
 
 const NAME: &str = "mariadbd";
 const DATABASE: &str = "lockgate";
-/// The harness's own user, without a password, so that it need not compute the answer to a challenge.
-const HARNESS: &str = "harness";
 const INSTALL_BOUND: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(10);
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs at every start, before the first connection is let in.
@@ -32,8 +29,6 @@ const INIT_FILE: &str = "\
 CREATE DATABASE IF NOT EXISTS lockgate CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS 'lockgate'@'127.0.0.1' IDENTIFIED BY 'lockgate';
 GRANT ALL ON *.* TO 'lockgate'@'127.0.0.1';
-CREATE USER IF NOT EXISTS 'harness'@'127.0.0.1';
-GRANT ALL ON *.* TO 'harness'@'127.0.0.1';
 ";
 
 /// A MariaDB of our own. What can be done to any server ([`Server::pause`] and so on) can be done to it.
@@ -56,32 +51,6 @@ impl MariaDb {
     #[must_use]
     pub fn url(&self) -> String {
         format!("mysql://lockgate:lockgate@127.0.0.1:{}/{DATABASE}", self.port())
-    }
-
-    /// Runs one SQL statement over a connection of its own and returns the rows, with every value as text (`NULL`
-    /// as nothing).
-    ///
-    /// # Errors
-    ///
-    /// [`ServiceError::Refused`] with MariaDB's message, [`ServiceError::System`] when it does not answer.
-    pub fn query(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, ServiceError> {
-        self.query_within(PATIENCE, sql)
-    }
-
-    /// [`MariaDb::query`], with another patience.
-    ///
-    /// # Errors
-    ///
-    /// As [`MariaDb::query`].
-    pub fn query_within(
-        &self,
-        patience: Duration,
-        sql: &str,
-    ) -> Result<Vec<Vec<Option<String>>>, ServiceError> {
-        Connection::open(self.port(), patience, HARNESS, DATABASE)
-            .and_then(|mut connection| connection.query(sql))
-            .map_err(ServiceError::while_trying_to(format!("ask MariaDB on port {}", self.port())))?
-            .map_err(|message| ServiceError::Refused { server: NAME, message })
     }
 }
 
@@ -147,10 +116,13 @@ fn kind(port: u16, data: &Path) -> Kind {
     Kind { name: NAME, stop_signal: Signal::TERM, probe: Box::new(probe) }
 }
 
-/// It writes its pid file once it has its port; the rest is asking.
+/// It writes its pid file once it has its port, and greets whoever comes once it lets clients in.
 fn answers_as(port: u16, pid_file: &Path, pid: u32) -> io::Result<()> {
     if fs::read_to_string(pid_file)?.trim() != pid.to_string() {
         return Err(io::Error::other("its pid file is not written yet"));
     }
-    Connection::open(port, PROBE_PATIENCE, HARNESS, DATABASE).map(|_| ())
+    let mut stream =
+        TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PROBE_PATIENCE)?;
+    stream.set_read_timeout(Some(PROBE_PATIENCE))?;
+    stream.read_exact(&mut [0])
 }

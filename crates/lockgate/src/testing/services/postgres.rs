@@ -4,6 +4,7 @@
 //! it wrote is the operating system's by then. When we are root, it runs as another user, since it insists.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
@@ -14,18 +15,15 @@ use super::ServiceError;
 use super::folder::Folder;
 use super::launch::Launch;
 use super::port::{free_port, retry_on_taken_port};
-use super::postgres_wire::Connection;
 use super::program::{INITDB, POSTGRES};
 use super::server::{Kind, Server};
 use super::user::User;
 
 const NAME: &str = "postgres";
 const USER: &str = "lockgate";
-const DATABASE: &str = "lockgate";
 /// The database that every new PostgreSQL has.
-const FIRST_DATABASE: &str = "postgres";
+const DATABASE: &str = "postgres";
 const INITDB_BOUND: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(10);
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A PostgreSQL of our own. What can be done to any server ([`Server::pause`] and so on) can be done to it.
@@ -49,44 +47,10 @@ impl Postgres {
         PostgresBuilder { settings: Vec::new() }.fsync(false)
     }
 
-    /// `postgres://lockgate@127.0.0.1:<port>/lockgate`.
+    /// `postgres://lockgate@127.0.0.1:<port>/postgres`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres://{USER}@127.0.0.1:{}/{DATABASE}", self.port())
-    }
-
-    /// Runs SQL over a connection of its own and returns the rows, with every value as text (`NULL` as nothing).
-    ///
-    /// # Errors
-    ///
-    /// [`ServiceError::Refused`] with PostgreSQL's message, [`ServiceError::System`] when it does not answer.
-    pub fn query(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, ServiceError> {
-        self.query_within(PATIENCE, sql)
-    }
-
-    /// [`Postgres::query`], with another patience.
-    ///
-    /// # Errors
-    ///
-    /// As [`Postgres::query`].
-    pub fn query_within(
-        &self,
-        patience: Duration,
-        sql: &str,
-    ) -> Result<Vec<Vec<Option<String>>>, ServiceError> {
-        self.query_in(DATABASE, patience, sql)
-    }
-
-    fn query_in(
-        &self,
-        database: &str,
-        patience: Duration,
-        sql: &str,
-    ) -> Result<Vec<Vec<Option<String>>>, ServiceError> {
-        Connection::open(self.port(), patience, USER, database)
-            .and_then(|mut connection| connection.query(sql))
-            .map_err(ServiceError::while_trying_to(format!("ask PostgreSQL on port {}", self.port())))?
-            .map_err(|message| ServiceError::Refused { server: NAME, message })
     }
 }
 
@@ -125,11 +89,7 @@ impl PostgresBuilder {
     ///
     /// As [`Postgres::start`].
     pub fn start(&self) -> Result<Postgres, ServiceError> {
-        retry_on_taken_port(|| {
-            let postgres = self.start_on(free_port()?)?;
-            postgres.query_in(FIRST_DATABASE, PATIENCE, &format!("CREATE DATABASE {DATABASE}"))?;
-            Ok(postgres)
-        })
+        retry_on_taken_port(|| self.start_on(free_port()?))
     }
 
     fn start_on(&self, port: u16) -> Result<Postgres, ServiceError> {
@@ -176,12 +136,13 @@ fn kind(port: u16, folder: &Path) -> Kind {
     Kind { name: NAME, stop_signal: Signal::INT, probe: Box::new(probe) }
 }
 
-/// The first line of the pid file says who owns this data folder, the last that it listens; the rest is asking.
+/// The first line of the pid file says who owns this data folder, the eighth that it lets clients in: what `pg_ctl`
+/// goes by too. The rest is knocking.
 fn answers_as(port: u16, pid_file: &Path, pid: u32) -> io::Result<()> {
     let notes = std::fs::read_to_string(pid_file)?;
     let lines: Vec<&str> = notes.lines().map(str::trim).collect();
     if lines.first() != Some(&pid.to_string().as_str()) || lines.get(7) != Some(&"ready") {
         return Err(io::Error::other("it does not say \"ready\" yet"));
     }
-    Connection::open(port, PROBE_PATIENCE, USER, FIRST_DATABASE).map(|_| ())
+    TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PROBE_PATIENCE).map(|_| ())
 }

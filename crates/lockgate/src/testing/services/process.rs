@@ -79,6 +79,13 @@ pub(super) fn descendants_of(ancestor: Pid) -> Vec<Identity> {
     }
 }
 
+/// Whether neither a process nor any of its descendants runs.
+pub(super) fn is_frozen(ancestor: Pid) -> bool {
+    let ancestor_id = ancestor.as_raw_nonzero().get().unsigned_abs();
+    let family = descendants_of(ancestor).into_iter().map(|descendant| descendant.pid).chain([ancestor_id]);
+    family.filter_map(stat).all(|stat| matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+}
+
 /// Sends a signal to a process, if it is still the same one.
 pub(super) fn signal(process: Identity, signal: Signal) {
     if let Some(pid) = as_pid(process.pid).filter(|_| process.is_alive()) {

@@ -120,7 +120,7 @@ impl Server {
         let mut process = self.process();
         match std::mem::replace(&mut *process, Process::Gone) {
             Process::Running(child) => {
-                let outcome = self.signal_family(&child, Signal::STOP);
+                let outcome = self.freeze_family(&child);
                 *process = if outcome.is_ok() { Process::Paused(child) } else { Process::Running(child) };
                 outcome
             }
@@ -196,6 +196,17 @@ impl Server {
                 Ok(())
             }
         }
+    }
+
+    /// Returns when none of them runs any more. A signal takes effect a little after it was sent, and until then the
+    /// parent may still start somebody, so it takes more than one walk through the family.
+    fn freeze_family(&self, child: &Child) -> Result<(), ServiceError> {
+        let mut outcome = Ok(());
+        let _ = eventually(STOP_BOUND, || {
+            outcome = self.signal_family(child, Signal::STOP);
+            outcome.is_err() || process::is_frozen(Pid::from_child(child))
+        });
+        outcome
     }
 
     /// The parent first: when it is stopped, its family does not grow while we walk through it.
