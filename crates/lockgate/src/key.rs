@@ -231,6 +231,17 @@ mod tests {
         Name::new("name", text).unwrap()
     }
 
+    /// Percent-decoding as everybody does it.
+    fn decode(text: &str) -> Vec<u8> {
+        let mut parts = text.split('%');
+        let mut bytes: Vec<u8> = parts.next().unwrap_or("").into();
+        for part in parts {
+            bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
+            bytes.extend_from_slice(&part.as_bytes()[2..]);
+        }
+        bytes
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
@@ -242,6 +253,20 @@ mod tests {
             let keys = Keyspace::new("lg", 64).unwrap();
             let same_key = keys.key(kind_one, &name(&one)) == keys.key(kind_two, &name(&two));
             prop_assert_eq!(same_key, one == two && kind_one == kind_two);
+        }
+
+        /// What can be read back cannot have become the same as something else.
+        #[test]
+        fn namespace_kind_and_name_can_be_read_back_from_a_key(
+            text in nasty_name(), kind in prop::sample::select(&Kind::ALL[..]),
+        ) {
+            let key = Keyspace::new("lg", 64).unwrap().key(kind, &name(&text));
+            let mut parts = key.splitn(4, ':');
+            prop_assert_eq!(parts.next(), Some("lg"));
+            let is_tag = parts.next().is_some_and(|tag| tag.starts_with('{') && tag.ends_with('}'));
+            prop_assert!(is_tag, "{}", key);
+            prop_assert_eq!(parts.next(), Some(kind.segment()));
+            prop_assert_eq!(parts.next().map(decode), Some(text.into_bytes()));
         }
 
         #[test]
