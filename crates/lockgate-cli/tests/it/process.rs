@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use lockgate::testing::eventually;
 use serde_json::Value;
 use ureq::Agent;
 
@@ -20,9 +21,17 @@ pub(crate) fn lockgate(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs it to its end, which must come soon.
 pub(crate) fn run(arguments: &[&str]) -> Output {
-    lockgate(arguments).output().unwrap()
+    let mut command = lockgate(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ended = eventually(Duration::from_secs(60), || child.try_wait().unwrap().is_some());
+    if !ended {
+        child.kill().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(ended, "`lockgate {}` did not end: {output:?}", arguments.join(" "));
+    output
 }
 
 /// A server that was started for one test. Killed when the test ends, however it ends.

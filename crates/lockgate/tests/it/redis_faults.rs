@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockgate::Gate;
@@ -141,20 +142,54 @@ async fn a_server_that_cannot_be_reached_has_changed_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_ends_in_its_time_however_long_one_sending_may_take() {
+    let Behind { redis, proxy: _alive, store } = behind_a_proxy(|config| {
+        config.redis.response_timeout = Duration::from_secs(3_600);
+        config.redis.call_timeout = Duration::from_millis(300);
+    })
+    .await;
+    let coupon = open_coupon(&*store, 10).await;
+    redis.pause().unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(20), issue(&*store, &coupon, "alice")).await;
+    assert!(matches!(answer, Ok(Err(StoreError::UnknownOutcome(_)))), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_callers_of_a_dead_server_share_the_dials() {
-    let Behind { redis, proxy, store } = behind_a_proxy(|_| {}).await;
+    let redis = Redis::start(Persistence::Off).unwrap();
+    let store = Arc::clone(Gate::open(&redis.url()).await.unwrap().store());
     let coupon = open_coupon(&*store, 10).await;
     redis.kill();
-    let before = proxy.connections();
+    // In the place of the dead server: somebody who counts who knocks, and turns everybody away.
+    let door = tokio::net::TcpListener::bind(("127.0.0.1", redis.port())).await.unwrap();
+    let dials = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dials);
+    let doorman = tokio::spawn(async move {
+        while let Ok((visitor, _)) = door.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(visitor);
+        }
+    });
     let mut calls = tokio::task::JoinSet::new();
     for user in 0..1_000 {
         let (store, coupon) = (Arc::clone(&store), coupon.clone());
         calls.spawn(async move { issue(&*store, &coupon, &user.to_string()).await });
     }
-    let answers = calls.join_all().await;
-    assert!(answers.iter().all(Result::is_err));
-    let dials = proxy.connections() - before;
-    assert!(dials < 100, "{dials} dials for 1,000 callers");
+    assert!(calls.join_all().await.iter().all(Result::is_err));
+    doorman.abort();
+    let dials = dials.load(Ordering::SeqCst);
+    assert!((1..100).contains(&dials), "{dials} dials for 1,000 callers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_has_become_a_replica_is_left() {
+    let Behind { redis, proxy, store } = behind_a_proxy(|_| {}).await;
+    let coupon = open_coupon(&*store, 10).await;
+    let (before, other) = (proxy.connections(), Redis::start(Persistence::Off).unwrap());
+    redis.command(&["REPLICAOF", "127.0.0.1", &other.port().to_string()]).unwrap();
+    let demoted = issue(&*store, &coupon, "alice").await;
+    assert!(matches!(&demoted, Err(StoreError::Unavailable(why)) if why.contains("ReadOnly")), "{demoted:?}");
+    assert!(proxy.connections() > before, "it did not look for the master anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]

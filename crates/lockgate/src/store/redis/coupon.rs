@@ -14,7 +14,7 @@ pub(super) async fn coupon_open(
     terms: &CouponTerms,
 ) -> Result<CouponOpen, StoreError> {
     let call = COUPON_OPEN
-        .on([store.keys.key(Kind::Coupon, coupon)])
+        .on(&[store.keys.key(Kind::Coupon, coupon)])
         .arg(terms.quantity)
         .arg(micros_or_zero(terms.opens_at))
         .arg(micros_or_zero(terms.closes_at));
@@ -38,7 +38,7 @@ pub(super) async fn coupon_issue(
         return Ok(Vec::new());
     }
     let mut call =
-        COUPON_ISSUE.on([store.keys.key(Kind::Coupon, coupon), store.keys.key(Kind::CouponUsers, coupon)]);
+        COUPON_ISSUE.on(&[store.keys.key(Kind::Coupon, coupon), store.keys.key(Kind::CouponUsers, coupon)]);
     for user in users {
         call = call.arg(user.as_str());
     }
@@ -75,7 +75,7 @@ pub(super) async fn coupon_read(
     store: &RedisStore,
     coupon: &Name,
 ) -> Result<Option<CouponStatus>, StoreError> {
-    let reply = COUPON_READ.on([store.keys.key(Kind::Coupon, coupon)]).send(&store.link).await?;
+    let reply = COUPON_READ.on(&[store.keys.key(Kind::Coupon, coupon)]).send(&store.link).await?;
     match reply.parts() {
         ("unknown", []) => Ok(None),
         ("known", &[quantity, issued, opens_at, closes_at, now]) => {

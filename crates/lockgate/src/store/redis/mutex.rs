@@ -19,7 +19,7 @@ pub(super) async fn mutex_acquire(
     fence_seen: Fence,
 ) -> Result<Acquire, StoreError> {
     let call = MUTEX_ACQUIRE
-        .on([store.keys.key(Kind::Mutex, mutex)])
+        .on(&[store.keys.key(Kind::Mutex, mutex)])
         .arg(token.to_string())
         .arg(millis(lease))
         .arg(fence_seen.get())
@@ -41,7 +41,7 @@ pub(super) async fn mutex_renew(
     lease: Lease,
 ) -> Result<Renew, StoreError> {
     let call = MUTEX_RENEW
-        .on([store.keys.key(Kind::Mutex, mutex)])
+        .on(&[store.keys.key(Kind::Mutex, mutex)])
         .arg(token.to_string())
         .arg(millis(lease))
         .arg(KEPT_MS.to_string());
@@ -59,7 +59,7 @@ pub(super) async fn mutex_release(
     token: &Token,
 ) -> Result<Release, StoreError> {
     let call = MUTEX_RELEASE
-        .on([store.keys.key(Kind::Mutex, mutex)])
+        .on(&[store.keys.key(Kind::Mutex, mutex)])
         .arg(token.to_string())
         .arg(KEPT_MS.to_string());
     let reply = call.send(&store.link).await?;

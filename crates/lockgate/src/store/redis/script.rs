@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+use redis::{Arg, Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
 use super::link::{Link, Request};
 use crate::error::StoreError;
@@ -40,26 +40,23 @@ scripts! {
 
 /// A script with its keys and arguments, ready to be sent as often as it takes.
 pub(super) struct ScriptCall {
-    evalsha: Cmd,
     script: &'static Script,
-    keys: Vec<String>,
-    arguments: Cmd,
+    evalsha: Cmd,
 }
 
 impl Script {
     /// This script on `keys`; all of them belong to one partition.
-    pub(super) fn on<const N: usize>(&'static self, keys: [String; N]) -> ScriptCall {
+    pub(super) fn on<const N: usize>(&'static self, keys: &[String; N]) -> ScriptCall {
         let mut evalsha = redis::cmd("EVALSHA");
-        evalsha.arg(self.sha.as_str()).arg(N).arg(&keys);
-        ScriptCall { evalsha, script: self, keys: keys.into(), arguments: Cmd::new() }
+        evalsha.arg(self.sha.as_str()).arg(N).arg(keys);
+        ScriptCall { script: self, evalsha }
     }
 }
 
 impl ScriptCall {
-    /// Adds an argument (or several).
+    /// Adds an argument.
     pub(super) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
-        self.evalsha.arg(&argument);
-        self.arguments.arg(argument);
+        self.evalsha.arg(argument);
         self
     }
 
@@ -78,11 +75,12 @@ impl ScriptCall {
         }
     }
 
+    /// The same call with the source in the place of its hash.
     fn eval(&self) -> Cmd {
         let mut eval = redis::cmd("EVAL");
-        eval.arg(self.script.source).arg(self.keys.len()).arg(&self.keys);
-        for argument in self.arguments.args_iter() {
-            if let redis::Arg::Simple(bytes) = argument {
+        eval.arg(self.script.source);
+        for argument in self.evalsha.args_iter().skip(2) {
+            if let Arg::Simple(bytes) = argument {
                 eval.arg(bytes);
             }
         }
