@@ -65,7 +65,8 @@ impl CouponTerms {
             (_, Some(closes)) if closes.as_micros() == 0 => {
                 Err(InvalidInput::new("closes_at", "must be later than 1970"))
             }
-            _ => Ok(Self { opens_at, closes_at, ..self }),
+            // What opened when time began has always been open: one way to say it, not two.
+            _ => Ok(Self { opens_at: opens_at.filter(|opens| opens.as_micros() > 0), closes_at, ..self }),
         }
     }
 }
@@ -189,4 +190,38 @@ pub(crate) fn check_batch(users: &[Name]) -> Result<(), InvalidInput> {
         return Err(InvalidInput::new("users", problem));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(opens_micros: u64, closes_micros: u64) -> Result<CouponTerms, InvalidInput> {
+        let time = |micros| Some(Timestamp::from_micros(micros));
+        CouponTerms::new(1)?.between(time(opens_micros), time(closes_micros))
+    }
+
+    #[test]
+    fn terms_that_make_no_sense_cannot_be_made() {
+        assert_eq!(CouponTerms::new(MAX_QUANTITY + 1).unwrap_err().field, "quantity");
+        assert_eq!(between(5, 5).unwrap_err().field, "closes_at");
+        assert_eq!(between(5, 4).unwrap_err().field, "closes_at");
+        assert_eq!(between(0, 0).unwrap_err().field, "closes_at");
+        assert_eq!(between(MAX_QUANTITY + 1, MAX_QUANTITY + 2).unwrap_err().field, "opens_at");
+        assert!(between(4, 5).is_ok() && CouponTerms::new(0).is_ok());
+    }
+
+    #[test]
+    fn what_opened_when_time_began_has_no_opening_time() {
+        assert_eq!(between(0, 5).unwrap().opens_at, None);
+    }
+
+    #[test]
+    fn a_window_is_open_from_its_first_moment_and_closed_from_its_last() {
+        let (opens, closes) = (Timestamp::from_micros(10), Timestamp::from_micros(20));
+        let state = |micros| {
+            CouponState::of_window(Timestamp::from_micros(micros), Some(opens), Some(closes)).as_str()
+        };
+        assert_eq!([9, 10, 19, 20].map(state), ["scheduled", "open", "open", "closed"]);
+    }
 }

@@ -65,8 +65,8 @@ impl Home {
         Self { store: Arc::new(MemoryStore::new(clock.clone())), clock, time_can_be_moved: true }
     }
 
-    /// A store that goes by the clock of this machine. Its time cannot be moved, only waited for; the suite needs a
-    /// few tenths of a second of it.
+    /// A store that goes by the clock of this machine. Its time cannot be moved, only waited for; the suite needs
+    /// about two seconds of it.
     #[must_use]
     pub fn on_this_machine(store: Arc<dyn Store>) -> Self {
         Self { store, clock: Clock::system(), time_can_be_moved: false }

@@ -29,6 +29,11 @@ impl Entry {
         self.holder.is_some() && self.deadline > now.monotonic
     }
 
+    /// Whether Redis would have let it expire.
+    fn is_forgotten(&self, now: Now) -> bool {
+        self.deadline + RELEASED_KEPT <= now.monotonic
+    }
+
     fn is_held_by(&self, token: Token, now: Now) -> bool {
         self.holder == Some(token) && self.deadline > now.monotonic
     }
@@ -43,12 +48,12 @@ pub(super) struct Mutexes {
 }
 
 impl Mutexes {
-    /// Forgets what Redis would have let expire. Doubling the threshold makes it a constant cost per acquire.
+    /// Throws away what is forgotten. Doubling the threshold makes it a constant cost per acquire.
     fn sweep(&mut self, now: Now) {
         if self.entries.len() < self.sweep_at {
             return;
         }
-        self.entries.retain(|_, entry| entry.deadline + RELEASED_KEPT > now.monotonic);
+        self.entries.retain(|_, entry| !entry.is_forgotten(now));
         self.sweep_at = (self.entries.len() * 2).max(1_024);
     }
 }
@@ -102,7 +107,7 @@ pub(super) fn mutex_release(mutexes: &mut Mutexes, now: Now, mutex: &Name, token
             entry.deadline = now.monotonic;
             Release::Released
         }
-        Some(entry) if entry.last_released == Some(token) => Release::Released,
+        Some(entry) if entry.last_released == Some(token) && !entry.is_forgotten(now) => Release::Released,
         _ => Release::NotHeld,
     }
 }
