@@ -46,9 +46,10 @@ pub struct RedisConfig {
     pub connect_timeout: Duration,
     /// How long to wait for the answer to one sending of a call.
     pub response_timeout: Duration,
-    /// How often a call is sent again when it got no answer, at the most.
+    /// How often a call is sent again when it got no answer, at the most. On a cluster the client library re-sends
+    /// each sending as often again; `call_timeout` ends it all.
     pub retry_attempts: u32,
-    /// The pause before a call is sent again.
+    /// The pause before a call is sent again, give or take a half, so that callers do not come back all at once.
     pub retry_interval: Duration,
     /// The end of a call, re-sending included.
     pub call_timeout: Duration,

@@ -51,7 +51,8 @@ pub enum StoreError {
     /// again with the same arguments without happening twice.
     #[error("the store did not answer, the call may or may not have happened: {0}; ask again to find out")]
     UnknownOutcome(String),
-    /// The store answered with something that this version cannot understand: **nothing has changed**.
+    /// The store refused the call, and would again: **nothing has changed**. A key of another type, a missing
+    /// permission, a script that failed.
     #[error("the store refused the call, nothing has changed: {0}")]
     Refused(String),
     /// The input cannot be asked of any store.

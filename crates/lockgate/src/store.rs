@@ -44,8 +44,11 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Gives `mutex` to `token` for `lease` when nobody holds it.
     ///
-    /// The fence is above every fence ever given out for this mutex and above `fence_seen`. The same token asking
-    /// again while it holds the mutex gets the same fence and the lease that is left.
+    /// The fence is above every fence ever given out for this mutex and above `fence_seen` (at most
+    /// [`Fence::MAX_SEEN`]). The same token asking again while it holds the mutex gets the same fence and the lease that
+    /// is left. A token that has released the mutex never gets it again: such a call is a late copy of an old one.
+    ///
+    /// Dropping the future may leave the mutex held, with nobody who knows it, until the lease ends.
     fn mutex_acquire<'a>(
         &'a self,
         mutex: &'a Name,
@@ -58,7 +61,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// when nobody has taken the mutex since.
     fn mutex_renew<'a>(&'a self, mutex: &'a Name, token: &'a Token, lease: Lease) -> Answer<'a, Renew>;
 
-    /// Gives `mutex` back, if `token` holds it. The same token releasing again is told the same.
+    /// Gives `mutex` back, if `token` holds it. The same token releasing again is told the same, until somebody else
+    /// takes the mutex (or a minute has passed): then it is [`Release::NotHeld`].
     fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release>;
 
     /// Creates `coupon`, or replaces its terms. A quantity below what is issued changes nothing.

@@ -62,7 +62,7 @@ impl Coupon {
         let answers = self.store.coupon_issue(&self.name, &user).await?;
         match answers.as_slice() {
             [answer] => Ok(*answer),
-            answers => Err(StoreError::Refused(format!("{} answers for one user", answers.len()))),
+            answers => Err(StoreError::UnknownOutcome(format!("{} answers for one user", answers.len()))),
         }
     }
 

@@ -64,6 +64,7 @@ impl Store for MemoryStore {
         fence_seen: Fence,
     ) -> Answer<'a, Acquire> {
         Box::pin(async move {
+            super::mutex::check_fence_seen(fence_seen)?;
             let (mut state, now) = self.step();
             Ok(mutex::mutex_acquire(&mut state.mutexes, now, mutex, *token, lease, fence_seen))
         })

@@ -57,6 +57,10 @@ impl fmt::Debug for Token {
 pub struct Fence(u64);
 
 impl Fence {
+    /// The highest fence that a caller may claim to have seen. Scripts count in doubles, exact up to 2^53; the rest
+    /// is room for the grants to come.
+    pub const MAX_SEEN: Fence = Fence((1 << 53) - (1 << 32));
+
     /// Below every fence that is given out: nothing seen yet.
     pub const NONE: Fence = Fence(0);
 
@@ -107,6 +111,15 @@ impl Lease {
     }
 }
 
+/// Refuses a fence that no store can rise above.
+pub(crate) fn check_fence_seen(fence_seen: Fence) -> Result<(), InvalidInput> {
+    if fence_seen > Fence::MAX_SEEN {
+        let problem = format!("{fence_seen} is above {}, so no store gave it out", Fence::MAX_SEEN);
+        return Err(InvalidInput::new("fence_seen", problem));
+    }
+    Ok(())
+}
+
 /// The answer to [`Store::mutex_acquire`](super::Store::mutex_acquire).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquire {
@@ -139,6 +152,6 @@ pub enum Renew {
 pub enum Release {
     /// The mutex is free again, by this call or by an earlier one with the same token.
     Released,
-    /// The token did not hold the mutex: its lease had ended before.
+    /// The token does not hold the mutex: its lease had ended, or it was released before and somebody else came.
     NotHeld,
 }

@@ -4,10 +4,11 @@
 //! | --- | --- | --- | --- |
 //! | `Some` | ahead | held | is told how long |
 //! | `Some` | passed | the lease ran out, nobody came since | gets it |
-//! | `None` | – | released by `last_released` | gets it |
+//! | `None` | – | released by `last_released` | gets it (that token itself does not: its call is late) |
 //! | no entry | – | never held, or forgotten | gets it |
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::Now;
 use crate::clock::Moment;
@@ -32,6 +33,10 @@ impl Entry {
     /// Whether Redis would have let it expire.
     fn is_forgotten(&self, now: Now) -> bool {
         self.deadline + RELEASED_KEPT <= now.monotonic
+    }
+
+    fn was_released_by(&self, token: Token, now: Now) -> bool {
+        self.last_released == Some(token) && !self.is_forgotten(now)
     }
 
     fn is_held_by(&self, token: Token, now: Now) -> bool {
@@ -75,6 +80,9 @@ pub(super) fn mutex_acquire(
             false => Acquire::Taken { lease_left },
         };
     }
+    if previous.is_some_and(|entry| entry.was_released_by(token, now)) {
+        return Acquire::Taken { lease_left: Duration::ZERO };
+    }
     let above = previous.map_or(Fence::NONE, |entry| entry.fence).max(fence_seen);
     let fence = Fence::new((above.get() + 1).max(now.wall.as_micros()));
     let deadline = now.monotonic + lease.length();
@@ -107,15 +115,13 @@ pub(super) fn mutex_release(mutexes: &mut Mutexes, now: Now, mutex: &Name, token
             entry.deadline = now.monotonic;
             Release::Released
         }
-        Some(entry) if entry.last_released == Some(token) && !entry.is_forgotten(now) => Release::Released,
+        Some(entry) if entry.was_released_by(token, now) => Release::Released,
         _ => Release::NotHeld,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::clock::Clock;
 

@@ -2,36 +2,48 @@
 //!
 //! **Promise:** a lane whose connection failed dials again for the next caller, and asks the sentinels anew who the
 //! master is; so it follows a switch-over. Callers that arrive while a dial is under way share its outcome, so a
-//! thousand callers of a dead server cost one dial, not a thousand.
+//! thousand callers of a dead server cost one dial, not a thousand. A dial goes on when the caller that began it has
+//! lost patience, so impatient callers still get a connection in the end.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use redis::aio::MultiplexedConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, RedisResult, TlsCertificates,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, RedisResult,
+    TlsCertificates,
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::url::Master;
 use crate::clock::{Clock, Moment};
 use crate::config::RedisConfig;
 
-/// See the [module](self).
+/// See the [module](self). Cheap to clone; all clones are the same lane.
+#[derive(Clone)]
 pub(super) struct Lane {
+    shared: Arc<Shared>,
+    /// Held while dialing; remembers the last dial that failed, for those who waited for it.
+    dialing: Arc<Mutex<LastFailure>>,
+}
+
+type LastFailure = Option<(Moment, RedisError)>;
+
+struct Shared {
     endpoint: Endpoint,
     settings: AsyncConnectionConfig,
     clock: Clock,
     live: RwLock<Option<Live>>,
-    /// Held while dialing; remembers the last dial that failed, for those who waited for it.
-    dialing: Mutex<Option<(Moment, RedisError)>>,
+    dials: AtomicU64,
 }
 
 /// A connection that answered last time.
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
-    since: Moment,
+    /// Tells it from the one that replaces it.
+    dial: u64,
 }
 
 enum Endpoint {
@@ -45,21 +57,23 @@ impl Lane {
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(config.response_timeout));
         let endpoint = Endpoint::of(master, trusted_certificates(config)?)?;
-        Ok(Self { endpoint, settings, clock, live: RwLock::new(None), dialing: Mutex::new(None) })
+        let (live, dials) = (RwLock::new(None), AtomicU64::new(0));
+        let shared = Arc::new(Shared { endpoint, settings, clock, live, dials });
+        Ok(Self { shared, dialing: Arc::default() })
     }
 
     /// The present connection, or a new one.
     ///
     /// # Cancel safety
     ///
-    /// A dropped dial leaves nothing behind; the next caller dials.
+    /// A dial goes on without its caller, for the next one.
     pub(super) async fn connection(&self) -> RedisResult<Live> {
-        if let Some(live) = self.current() {
+        if let Some(live) = self.shared.current() {
             return Ok(live);
         }
-        let asked_at = self.clock.monotonic();
-        let mut last_failure = self.dialing.lock().await;
-        if let Some(live) = self.current() {
+        let asked_at = self.shared.clock.monotonic();
+        let last_failure = Arc::clone(&self.dialing).lock_owned().await;
+        if let Some(live) = self.shared.current() {
             return Ok(live);
         }
         if let Some((failed_at, why)) = &*last_failure
@@ -67,9 +81,25 @@ impl Lane {
         {
             return Err(why.clone());
         }
+        let dial = tokio::spawn(Arc::clone(&self.shared).dial(last_failure));
+        dial.await.unwrap_or_else(|_| Err((ErrorKind::Client, "the runtime is shutting down").into()))
+    }
+
+    /// Gives up a connection that failed. One that has replaced it meanwhile stays.
+    pub(super) fn retire(&self, failed: &Live) {
+        if self.shared.current().is_some_and(|live| live.dial == failed.dial) {
+            tracing::warn!("the connection to Redis failed; the next call makes a new one");
+            self.shared.set_current(None);
+        }
+    }
+}
+
+impl Shared {
+    /// Dials, and leaves the outcome where all callers find it.
+    async fn dial(self: Arc<Self>, mut last_failure: OwnedMutexGuard<LastFailure>) -> RedisResult<Live> {
         match self.endpoint.dial(&self.settings).await {
             Ok(connection) => {
-                let live = Live { connection, since: self.clock.monotonic() };
+                let live = Live { connection, dial: self.dials.fetch_add(1, Ordering::Relaxed) };
                 self.set_current(Some(live.clone()));
                 if last_failure.take().is_some() {
                     tracing::info!("connected to Redis again");
@@ -84,14 +114,6 @@ impl Lane {
                 *last_failure = Some((self.clock.monotonic(), why.clone()));
                 Err(why)
             }
-        }
-    }
-
-    /// Gives up a connection that failed. One that has replaced it meanwhile stays.
-    pub(super) fn retire(&self, failed: &Live) {
-        if self.current().is_some_and(|live| live.since == failed.since) {
-            tracing::warn!("the connection to Redis failed; the next call makes a new one");
-            self.set_current(None);
         }
     }
 

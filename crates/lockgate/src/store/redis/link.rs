@@ -7,17 +7,19 @@
 //! | nobody there, loading, read-only, cluster down | no | `Unavailable` |
 //! | the same | yes | `UnknownOutcome` |
 //! | no answer in time, connection lost | either | `UnknownOutcome` |
-//! | an error that sending again cannot cure | either | `Refused` |
+//! | an error that sending again cannot cure | no | `Refused` |
+//! | the same | yes | `UnknownOutcome` |
 //!
 //! Re-sending is allowed because every script is idempotent: that is part of the store's contract.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
-use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
 use super::lane::{Lane, Live, tcp_settings, trusted_certificates};
@@ -112,7 +114,7 @@ impl Link {
         }
     }
 
-    /// `None` when all attempts are used up.
+    /// `None` when no more attempts will be made.
     async fn try_repeatedly(
         &self,
         request: &Request<'_>,
@@ -120,7 +122,7 @@ impl Link {
     ) -> Option<Result<Value, StoreError>> {
         for attempt in 0..=self.config.retry_attempts {
             if attempt > 0 {
-                sleep(self.config.retry_interval).await;
+                sleep(jittered(self.config.retry_interval)).await;
             }
             let mut way = match self.way().await {
                 Ok(way) => way,
@@ -137,6 +139,7 @@ impl Link {
             };
             trail.last_error = why.to_string();
             match judge(&why) {
+                Judgement::Refused if unknown_before => return None,
                 Judgement::Refused => return Some(Err(StoreError::Refused(why.to_string()))),
                 Judgement::DidNotHappen => trail.may_have_happened = unknown_before,
                 Judgement::MayHaveHappened => {}
@@ -183,7 +186,7 @@ impl Way<'_> {
     /// out to be no longer the master. The cluster's client looks after its own.
     fn retire_if_useless(&self, why: &RedisError) {
         let no_reply = judge(why) == Judgement::MayHaveHappened;
-        let useless = no_reply || matches!(why.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly));
+        let useless = no_reply || code_of(why) == Some("READONLY");
         if let (Way::Lane(lane, live), true) = (self, useless) {
             lane.retire(live);
         }
@@ -197,21 +200,46 @@ impl Trail {
     }
 }
 
-/// Errors of a server that is there but cannot serve now. It says so before it runs anything.
-const NOT_NOW: [&str; 5] = ["BUSY", "MISCONF", "NOREPLICAS", "OOM", "LOADING"];
+/// Errors of a server that is there but cannot serve now. It says so before it runs or writes anything.
+const NOT_NOW: [&str; 11] = [
+    "ASK",
+    "BUSY",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "MOVED",
+    "NOREPLICAS",
+    "OOM",
+    "READONLY",
+    "TRYAGAIN",
+];
 
 fn judge(why: &RedisError) -> Judgement {
-    use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly, TryAgain};
     match why.kind() {
         // Something came back that is no reply: the end of a connection in the middle of one looks like this.
         ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Judgement::MayHaveHappened,
-        ErrorKind::ClusterConnectionNotFound
-        | ErrorKind::Server(Ask | BusyLoading | ClusterDown | MasterDown | Moved | ReadOnly | TryAgain) => {
-            Judgement::DidNotHappen
-        }
-        _ if why.code().is_some_and(|code| NOT_NOW.contains(&code)) => Judgement::DidNotHappen,
+        ErrorKind::ClusterConnectionNotFound => Judgement::DidNotHappen,
+        _ if code_of(why).is_some_and(|code| NOT_NOW.contains(&code)) => Judgement::DidNotHappen,
         _ => Judgement::Refused,
     }
+}
+
+/// The word by which the server names an error. Before version 7 it hides the word of an error that a script met:
+/// `ERR Error running script (call to f_…): @user_script:36: -READONLY You can't write …`.
+fn code_of(why: &RedisError) -> Option<&str> {
+    let hidden = why.detail().filter(|detail| detail.contains("Error running script")).and_then(|detail| {
+        detail.split_whitespace().find_map(|word| word.strip_prefix('-')).filter(|word| !word.is_empty())
+    });
+    hidden.or(why.code())
+}
+
+/// The interval, give or take a half, so that those who failed together do not come back together.
+fn jittered(interval: Duration) -> Duration {
+    let mut byte = [128];
+    // Without randomness, the interval itself will do.
+    let _ = getrandom::fill(&mut byte);
+    interval.mul_f64(0.5 + f64::from(byte[0]) / 255.0)
 }
 
 async fn connect_lanes(master: &Master, config: &RedisConfig, clock: &Clock) -> RedisResult<Route> {
@@ -253,7 +281,7 @@ pub(super) fn explain_no_connection(shown_url: &str, why: &str) -> OpenError {
 mod tests {
     use super::*;
 
-    fn server_error(text: &'static str) -> RedisError {
+    fn server_error(text: &str) -> RedisError {
         redis::parse_redis_value(format!("-{text}\r\n").as_bytes())
             .and_then(Value::extract_error)
             .expect_err("an error")
@@ -261,22 +289,37 @@ mod tests {
 
     #[test]
     fn errors_say_whether_the_call_may_have_happened() {
-        for not_now in [
-            "LOADING x",
-            "READONLY x",
-            "CLUSTERDOWN x",
-            "MASTERDOWN x",
-            "TRYAGAIN x",
-            "BUSY x",
-            "OOM x",
-            "MISCONF x",
-        ] {
-            assert_eq!(judge(&server_error(not_now)), Judgement::DidNotHappen, "{not_now}");
+        for code in NOT_NOW {
+            let error = server_error(&format!("{code} 1 127.0.0.1:1"));
+            assert_eq!(judge(&error), Judgement::DidNotHappen, "{code}");
         }
         for never in ["WRONGTYPE x", "ERR x", "NOPERM x", "NOAUTH x"] {
             assert_eq!(judge(&server_error(never)), Judgement::Refused, "{never}");
         }
         let silence = RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
         assert_eq!(judge(&silence), Judgement::MayHaveHappened);
+    }
+
+    #[test]
+    fn what_redis_6_hides_in_a_script_error_is_found() {
+        let hide = |inner: &str| {
+            server_error(&format!(
+                "ERR Error running script (call to f_5f5e385d): @user_script:54: @user_script: 54: {inner}"
+            ))
+        };
+        let demoted = hide("-READONLY You can't write against a read only replica.");
+        assert_eq!((code_of(&demoted), judge(&demoted)), (Some("READONLY"), Judgement::DidNotHappen));
+        let full = hide("-OOM command not allowed when used memory > 'maxmemory'.");
+        assert_eq!(judge(&full), Judgement::DidNotHappen);
+        assert_eq!(judge(&hide("-WRONGTYPE Operation against a key")), Judgement::Refused);
+        assert_eq!(judge(&hide("attempt to compare nil with number")), Judgement::Refused);
+    }
+
+    #[test]
+    fn retries_are_spread() {
+        let second = Duration::from_secs(1);
+        let waits: Vec<_> = (0..100).map(|_| jittered(second)).collect();
+        assert!(waits.iter().all(|wait| (second / 2..=second * 3 / 2).contains(wait)), "{waits:?}");
+        assert!(waits.iter().any(|wait| *wait < second) && waits.iter().any(|wait| *wait > second));
     }
 }

@@ -6,7 +6,7 @@ use super::RedisStore;
 use super::script::{MUTEX_ACQUIRE, MUTEX_RELEASE, MUTEX_RENEW, unsigned};
 use crate::error::StoreError;
 use crate::key::{Kind, Name};
-use crate::store::mutex::RELEASED_KEPT;
+use crate::store::mutex::{RELEASED_KEPT, check_fence_seen};
 use crate::store::{Acquire, Fence, Lease, Release, Renew, Token};
 
 const KEPT_MS: u128 = RELEASED_KEPT.as_millis();
@@ -18,6 +18,7 @@ pub(super) async fn mutex_acquire(
     lease: Lease,
     fence_seen: Fence,
 ) -> Result<Acquire, StoreError> {
+    check_fence_seen(fence_seen)?;
     let call = MUTEX_ACQUIRE
         .on(&[store.keys.key(Kind::Mutex, mutex)])
         .arg(token.to_string())

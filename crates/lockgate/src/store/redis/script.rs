@@ -122,7 +122,7 @@ impl Reply {
 }
 
 fn not_understood(reply: &impl std::fmt::Debug) -> StoreError {
-    StoreError::Refused(format!(
+    StoreError::UnknownOutcome(format!(
         "the script's reply {reply:?} was not understood; do all processes run the same version?"
     ))
 }

@@ -39,6 +39,12 @@ impl Home {
         coupon
     }
 
+    /// Returns when the store's wall clock shows that time. A few milliseconds more, because it is waited for by another
+    /// clock, which may be a little faster.
+    async fn wait_until(&self, time: Timestamp) {
+        self.let_pass(time.since(self.clock.wall()) + Duration::from_millis(5)).await;
+    }
+
     fn in_a_moment(&self) -> Timestamp {
         // Whole milliseconds, and a little later: what matters is that it lies ahead.
         Timestamp::from_millis((self.clock.wall() + MOMENT).as_millis() + 1)
@@ -159,13 +165,13 @@ async fn the_window_is_kept_by_the_stores_clock(home: &Home) {
     let (coupon, opens_at) = (fresh("coupon"), home.in_a_moment());
     home.open(&coupon, terms(9).between(Some(opens_at), None).unwrap()).await;
     assert_eq!(home.issue(&coupon, &["a"]).await, [Issue::NotOpen { opens_at }]);
-    home.let_pass(opens_at.since(home.clock.wall())).await;
+    home.wait_until(opens_at).await;
     assert_eq!(home.issue(&coupon, &["a"]).await, [Issue::Issued { seq: 1, remaining: 8 }]);
 
     let closes_at = home.in_a_moment();
     home.open(&coupon, terms(9).between(None, Some(closes_at)).unwrap()).await;
     assert_eq!(home.issue(&coupon, &["b"]).await, [Issue::Issued { seq: 2, remaining: 7 }]);
-    home.let_pass(closes_at.since(home.clock.wall())).await;
+    home.wait_until(closes_at).await;
     assert_eq!(home.issue(&coupon, &["c", "a"]).await, [Issue::Closed, Issue::AlreadyIssued { seq: 1 }]);
 }
 
@@ -232,7 +238,7 @@ pub async fn coupon_read(home: &Home) {
     assert_eq!((status.opens_at, status.closes_at), (Some(opens_at), Some(closes_at)));
     assert_eq!(status.state, CouponState::Scheduled);
 
-    home.let_pass(closes_at.since(home.clock.wall())).await;
+    home.wait_until(closes_at).await;
     assert_eq!(home.status(&coupon).await.state, CouponState::Closed);
 
     home.open(&coupon, terms(1)).await;

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use super::{Home, fresh, lease, name, nasty_names};
+use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{Acquire, Fence, Lease, Release, Renew, Token};
 
@@ -48,16 +49,21 @@ pub async fn mutex_acquire(home: &Home) {
     a_lease_that_ran_out_is_free_for_others(home).await;
     fences_rise_whatever_happens(home).await;
     a_fence_is_above_what_the_caller_has_seen(home).await;
+    a_late_copy_of_an_acquire_does_not_take_the_mutex_back(home).await;
     of_many_at_once_one_gets_it(home).await;
     every_name_is_a_mutex_of_its_own(home).await;
 }
 
 async fn one_token_gets_it_and_others_are_told_for_how_long(home: &Home) {
     let (mutex, alice, bob) = (fresh("mutex"), Token::random(), Token::random());
+    let before = home.clock.wall().as_micros();
     let Acquire::Granted { fence, lease_left } = home.acquire(&mutex, alice, lease(LONG)).await else {
         panic!("a mutex that nobody holds was not granted");
     };
-    assert!(fence > Fence::NONE);
+    assert!(
+        fence.get() >= before,
+        "{fence} is below the store's time, so it would fall back when the key is lost"
+    );
     assert_eq!(lease_left, Duration::from_millis(LONG));
     let Acquire::Taken { lease_left } = home.acquire(&mutex, bob, lease(LONG)).await else {
         panic!("two tokens hold one mutex");
@@ -104,12 +110,27 @@ async fn fences_rise_whatever_happens(home: &Home) {
 async fn a_fence_is_above_what_the_caller_has_seen(home: &Home) {
     let (mutex, alice, bob) = (fresh("mutex"), Token::random(), Token::random());
     // Far above any clock, so that only the caller's word can have led there, and still exact in a double.
-    let seen = Fence::new((1 << 53) - 1_000_001);
+    let seen = Fence::MAX_SEEN;
     let answer = home.store.mutex_acquire(&mutex, &alice, lease(LONG), seen).await.unwrap();
     let Acquire::Granted { fence, .. } = answer else { panic!("not granted") };
     assert_eq!(fence, Fence::new(seen.get() + 1));
     assert_eq!(home.release(&mutex, alice).await, Release::Released);
     assert_eq!(home.granted(&mutex, bob, lease(LONG)).await, Fence::new(seen.get() + 2));
+
+    let impossible = Fence::new(seen.get() + 1);
+    let mutex = fresh("mutex");
+    let refused = home.store.mutex_acquire(&mutex, &alice, lease(LONG), impossible).await;
+    assert!(matches!(refused, Err(StoreError::InvalidInput(_))), "{refused:?}");
+    assert!(!home.is_taken(&mutex).await);
+}
+
+async fn a_late_copy_of_an_acquire_does_not_take_the_mutex_back(home: &Home) {
+    let (mutex, alice) = (fresh("mutex"), Token::random());
+    home.granted(&mutex, alice, lease(LONG)).await;
+    assert_eq!(home.release(&mutex, alice).await, Release::Released);
+    let late = home.acquire(&mutex, alice, lease(LONG)).await;
+    assert_eq!(late, Acquire::Taken { lease_left: Duration::ZERO });
+    assert!(!home.is_taken(&mutex).await);
 }
 
 async fn of_many_at_once_one_gets_it(home: &Home) {

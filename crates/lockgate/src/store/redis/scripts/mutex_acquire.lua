@@ -8,7 +8,7 @@
 -- ARGV[4]  kept_ms        how long the mutex is remembered after its lease
 --
 -- Returns  {'granted', fence, lease_left_us}   also when the token held it before: a re-sent call changes nothing
---          {'taken', lease_left_us}
+--          {'taken', lease_left_us}            0 left: by the token itself, which has released it; the call is late
 local mutex = KEYS[1]
 local token = ARGV[1]
 local lease_ms = tonumber(ARGV[2])
@@ -28,6 +28,9 @@ if value then
       return {'granted', held_fence, lease_left_us}
     end
     return {'taken', lease_left_us}
+  end
+  if string.byte(value) == 114 and string.sub(value, 3, 34) == token then
+    return {'taken', 0}
   end
   fence = math.max(fence, held_fence + 1)
 end
