@@ -38,6 +38,15 @@ pub enum OpenError {
     Unfit(String),
 }
 
+/// A URL as it may be shown: without user and password, and without the query, which may hold some too.
+#[must_use]
+pub fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let location = rest.rsplit_once('@').map_or(rest, |(_, location)| location);
+    let location = location.split_once('?').map_or(location, |(location, _)| location);
+    if url.contains("://") { format!("{scheme}://{location}") } else { location.to_owned() }
+}
+
 /// The store did not answer.
 ///
 /// Whether something happened nevertheless is the difference that matters, so it is the variant.

@@ -57,7 +57,8 @@ impl Gate {
         #[cfg(not(feature = "redis"))]
         {
             Err(OpenError::Config(format!(
-                "the store URL {url:?} needs the feature `redis`, which this program was built without; use `memory`"
+                "the store URL {:?} needs the feature `redis`, which this program was built without; use `memory`",
+                crate::error::without_secrets(url)
             )))
         }
     }

@@ -103,6 +103,8 @@ pub enum Persistence {
     None,
     /// The last snapshot: everything since then is lost.
     Snapshots,
+    /// All that had reached the disk: the operating system decides when, usually within half a minute.
+    AppendOnlyUnsynced,
     /// All but the last second or so.
     AppendOnlyEverySecond,
     /// Every acknowledged write.
@@ -114,6 +116,7 @@ impl fmt::Display for Persistence {
         f.write_str(match self {
             Persistence::None => "nothing survives a restart of the store",
             Persistence::Snapshots => "a restart of the store loses what came after its last snapshot",
+            Persistence::AppendOnlyUnsynced => "a crash of the store's machine may lose the last half minute",
             Persistence::AppendOnlyEverySecond => "a crash of the store may lose the last second",
             Persistence::AppendOnlyAlways => "acknowledged writes survive a crash of the store",
         })

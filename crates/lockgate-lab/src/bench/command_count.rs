@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use lockgate::error::without_secrets;
 use redis::aio::MultiplexedConnection;
 
 use super::Failure;
@@ -22,6 +23,7 @@ impl CommandCounter {
     pub(super) async fn connect(url: &str) -> Result<Self, Failure> {
         let connection = redis::Client::open(url)?.get_multiplexed_async_connection().await;
         let connection = connection.map_err(|why| {
+            let url = without_secrets(url);
             format!(
                 "cannot connect to {url}: {why}; correct --redis, or leave it out to start a redis-server"
             )

@@ -26,6 +26,10 @@ async fn the_store_knows_how_durable_its_redis_is() {
         assert_eq!(about.persistence, survives, "{mode:?}");
         assert!(about.description.starts_with("redis "), "{about:?}");
     }
+    let unsynced =
+        Redis::builder().persistence(Persistence::AofEverysec).config("appendfsync", "no").start().unwrap();
+    let about = Gate::open(&unsynced.url()).await.unwrap().store().about().await.unwrap();
+    assert_eq!(about.persistence, Survives::AppendOnlyUnsynced);
     let snapshots = Redis::builder().config("save", "3600 1").start().unwrap();
     let about = Gate::open(&snapshots.url()).await.unwrap().store().about().await.unwrap();
     assert_eq!(about.persistence, Survives::Snapshots);
@@ -54,6 +58,14 @@ async fn an_evicting_server_is_refused_unless_that_is_wanted() {
     assert!(matches!(&why, OpenError::Unfit(text) if text.contains("noeviction")), "{why}");
     config.redis.allow_eviction = true;
     Gate::open_with(&redis.url(), &config).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forbids_the_questions_is_not_said_to_be_away() {
+    let redis = Redis::start(Persistence::Off).unwrap();
+    redis.command(&["ACL", "SETUSER", "default", "-info"]).unwrap();
+    let why = open_error(&redis.url(), &Config::default()).await;
+    assert!(matches!(&why, OpenError::Unfit(text) if text.contains("let this user run INFO")), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,6 +39,7 @@ impl Info {
     fn persistence(&self, settings: &Settings) -> Persistence {
         match (self.get("aof_enabled"), settings.appendfsync.as_deref(), settings.save.as_deref()) {
             ("1", Some("always"), _) => Persistence::AppendOnlyAlways,
+            ("1", Some("no"), _) => Persistence::AppendOnlyUnsynced,
             ("1", ..) => Persistence::AppendOnlyEverySecond,
             (_, _, Some("")) => Persistence::None,
             _ => Persistence::Snapshots,
@@ -55,7 +56,7 @@ struct Settings {
 /// Refuses servers that would break the promises.
 pub(super) async fn check_servers(link: &Link, config: &RedisConfig) -> Result<(), OpenError> {
     let url = link.shown_url();
-    for info in infos(link).await.map_err(|why| explain_no_connection(url, &why.to_string()))? {
+    for info in infos(link).await.map_err(|why| unasked(url, &why))? {
         let (major, minor) = info.version();
         if (major, minor) < OLDEST_VERSION {
             return Err(OpenError::Unfit(format!(
@@ -91,14 +92,9 @@ pub(super) async fn agree_on_layout(link: &Link, keys: &Keyspace) -> Result<(), 
     for (field, our_value) in ours {
         // HSETNX is atomic: of two processes that come first, one sets it and both read the same.
         let claim = redis::cmd("HSETNX").arg(&key).arg(field).arg(&our_value).take();
-        link.send(Request::Command(&claim))
-            .await
-            .map_err(|why| explain_no_connection(url, &why.to_string()))?;
+        link.send(Request::Command(&claim)).await.map_err(|why| unasked(url, &why))?;
         let read = redis::cmd("HGET").arg(&key).arg(field).take();
-        let stored = link
-            .send(Request::Command(&read))
-            .await
-            .map_err(|why| explain_no_connection(url, &why.to_string()))?;
+        let stored = link.send(Request::Command(&read)).await.map_err(|why| unasked(url, &why))?;
         let stored: String = from_redis_value(stored).unwrap_or_default();
         if stored != our_value {
             return Err(OpenError::Unfit(format!(
@@ -112,9 +108,10 @@ pub(super) async fn agree_on_layout(link: &Link, keys: &Keyspace) -> Result<(), 
 
 /// What the servers behind `link` say of themselves, now.
 pub(super) async fn about(link: &Link) -> Result<About, StoreError> {
-    let infos = infos(link).await?;
-    let settings =
-        Settings { appendfsync: setting(link, "appendfsync").await, save: setting(link, "save").await };
+    // At once, so that all of it takes no longer than one call may.
+    let (infos, appendfsync, save) =
+        tokio::join!(infos(link), setting(link, "appendfsync"), setting(link, "save"));
+    let (infos, settings) = (infos?, Settings { appendfsync, save });
     let Some(first) = infos.first() else { return Err(StoreError::Unavailable("no server answered".into())) };
     let shape =
         if link.is_cluster() { format!("cluster, {} masters", infos.len()) } else { "one master".to_owned() };
@@ -146,6 +143,16 @@ async fn setting(link: &Link, name: &str) -> Option<String> {
         answer => answer,
     };
     from_redis_value::<HashMap<String, String>>(answer).ok()?.remove(name)
+}
+
+/// A server that was there and refused is not one that cannot be reached.
+fn unasked(url: &str, why: &StoreError) -> OpenError {
+    match why {
+        StoreError::Refused(why) if !why.contains("NOAUTH") => OpenError::Unfit(format!(
+            "{url} refused the first questions ({why}); let this user run INFO, HSETNX, HGET, EVAL and EVALSHA there"
+        )),
+        why => explain_no_connection(url, &why.to_string()),
+    }
 }
 
 #[cfg(test)]

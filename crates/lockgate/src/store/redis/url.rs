@@ -2,7 +2,7 @@
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-use crate::error::OpenError;
+use crate::error::{OpenError, without_secrets};
 
 const EXPECTED: &str = "expected `memory`, `redis://host:port`, `rediss://host:port` (TLS), \
                         `redis+sentinel://host:port,host:port/master-name` or \
@@ -33,11 +33,12 @@ pub(super) enum Master {
 
 impl RedisUrl {
     pub(super) fn parse(url: &str) -> Result<Self, OpenError> {
+        let shown = without_secrets(url);
         let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(OpenError::Config(format!("cannot read the store URL {url:?}: {EXPECTED}")));
+            return Err(OpenError::Config(format!("cannot read the store URL {shown:?}: {EXPECTED}")));
         };
         let (credentials, location) = rest.rsplit_once('@').unwrap_or(("", rest));
-        let parts = Parts { shown: format!("{scheme}://{location}"), credentials, location };
+        let parts = Parts { shown, credentials, location };
         let topology = match scheme {
             "redis" | "rediss" | "valkey" | "valkeys" => parts
                 .connection(scheme, location)
@@ -77,7 +78,7 @@ impl Parts<'_> {
         format!("{scheme}://{}{at}{location}", self.credentials)
             .as_str()
             .into_connection_info()
-            .map_err(|why| self.nonsense(&format!("{location:?} is not an address ({why})")))
+            .map_err(|_| self.nonsense("it holds something that is not an address"))
     }
 
     fn cluster(&self, scheme: &str) -> Result<Topology, OpenError> {
@@ -141,6 +142,16 @@ mod tests {
         }
         let why = RedisUrl::parse("redis+sentinel://me:secret@a:1").unwrap_err().to_string();
         assert!(why.contains("write …host:port/master-name"), "{why}");
-        assert!(!why.contains("secret"), "{why}");
+        for url in [
+            "redis+sentinel://me:secret@a:1",
+            "me:secret@host:6379",
+            "http://me:secret@host",
+            "redis+unix:///s?pass=secret",
+            "redis://me:secret@host:port",
+            "redis+cluster://me:secret@a:1,:2",
+        ] {
+            let why = RedisUrl::parse(url).expect_err(url).to_string();
+            assert!(!why.contains("secret"), "{why}");
+        }
     }
 }
