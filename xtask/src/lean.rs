@@ -16,12 +16,10 @@ const NOT_WELCOME: &[&str] = &[
     "libsqlite3-sys",
     "tokio-postgres",
     "mysql_async",
-    "serde_json",
 ];
 
 pub(crate) fn check() -> Result<(), String> {
-    let arguments =
-        ["tree", "--package", "lockgate", "--no-default-features", "--edges", "normal", "--prefix", "none"];
+    let arguments = ["tree", "--package", "lockgate", "--no-default-features", "--prefix", "none"];
     let output = cargo().args(arguments).output().map_err(|why| why.to_string())?;
     let tree = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || !tree.starts_with("lockgate ") {

@@ -44,7 +44,7 @@ fn apt_get(arguments: &[&str]) -> Result<(), String> {
         Command::new("apt-get")
     } else {
         let mut sudo = Command::new("sudo");
-        sudo.args(["--non-interactive", "--preserve-env=DEBIAN_FRONTEND", "apt-get"]);
+        sudo.args(["--non-interactive", "--preserve-env=DEBIAN_FRONTEND,RUNLEVEL", "apt-get"]);
         sudo
     };
     // The packages start their services when they are installed. The tests start their own, on free ports.

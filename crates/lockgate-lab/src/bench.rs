@@ -78,17 +78,30 @@ pub async fn run(subject: Subject, options: BenchOptions) -> Result<(), Failure>
     };
     let url = options.redis.clone().or(own_redis.as_ref().map(Redis::url)).unwrap_or_default();
     let counter = CommandCounter::connect(&url).await?;
+    // Also before: what an interrupted run left would be in the way of this one.
+    remove_our_keys(&url).await?;
+    let measured = measure(subject, &url, &options, &counter).await;
+    remove_our_keys(&url).await?;
+    measured
+}
+
+async fn measure(
+    subject: Subject,
+    url: &str,
+    options: &BenchOptions,
+    counter: &CommandCounter,
+) -> Result<(), Failure> {
     let pace = Pace::new(Duration::try_from_secs_f64(options.seconds)?, options.rounds);
     let cases = match subject {
-        Subject::Lock => lock::cases(&url, options.tasks).await?,
-        Subject::Stock => stock::cases(&url, options.tasks).await?,
+        Subject::Lock => lock::cases(url, options.tasks).await?,
+        Subject::Stock => stock::cases(url, options.tasks).await?,
     };
     let mut report = Report::new(options.json, io::stdout());
     for case in &cases {
-        run_case(case, &pace, &counter, &mut report).await?;
+        run_case(case, &pace, counter, &mut report).await?;
     }
     report.finish()?;
-    remove_our_keys(&url).await
+    Ok(())
 }
 
 /// A client as the peers use it, with small requests sent at once like ours.

@@ -1,9 +1,11 @@
 //! Start and stop.
 
 use std::fmt;
+use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use lockgate::Gate;
@@ -11,11 +13,15 @@ use lockgate::config::Config;
 use lockgate::store::About;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::app;
 use crate::auth::Tokens;
 use crate::data::DataFolder;
 use crate::secret::Secret;
+
+/// How long a stopping server waits for requests that are under way.
+const DRAIN_BOUND: Duration = Duration::from_secs(10);
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -53,8 +59,7 @@ pub struct Server {
     gate: Gate,
     tokens: Tokens,
     about: About,
-    /// Where the admin token was written, if it was made just now.
-    new_admin_token: Option<PathBuf>,
+    admin: AdminToken,
     /// Kept for its lock.
     _data: Option<DataFolder>,
 }
@@ -67,7 +72,8 @@ impl Server {
     /// When any of it cannot be done. Nothing has been served then.
     pub async fn start(config: ServeConfig) -> Result<Self, StartError> {
         refuse_open_doors(&config)?;
-        let (data, admin, new_admin_token) = admin_token(&config)?;
+        let is_embedded = config.store == "memory";
+        let data = if is_embedded { Some(DataFolder::take(&config.data)?) } else { None };
         let gate = Gate::open_with(&config.store, &config.gate)
             .await
             .map_err(|why| StartError::new(why.to_string()))?;
@@ -75,8 +81,10 @@ impl Server {
         let listener =
             TcpListener::bind(config.listen).await.map_err(|why| cannot_listen(config.listen, &why))?;
         let address = listener.local_addr().map_err(|why| cannot_listen(config.listen, &why))?;
-        let tokens = Tokens { admin, app: config.app_token };
-        Ok(Self { listener, address, gate, tokens, about, new_admin_token, _data: data })
+        // Last, because a token is shown only by the start that makes it, and nothing can fail from here on.
+        let admin = AdminToken::find(config.admin_token, data.as_ref())?;
+        let tokens = Tokens { admin: admin.token.clone(), app: config.app_token };
+        Ok(Self { listener, address, gate, tokens, about, admin, _data: data })
     }
 
     /// Where it listens.
@@ -85,7 +93,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until SIGTERM or Ctrl-C, then finishes what is under way.
+    /// Serves until SIGTERM or Ctrl-C, then finishes what is under way, for ten seconds at the most: a client that
+    /// never finishes its request must not keep the server from stopping.
     ///
     /// # Errors
     ///
@@ -96,7 +105,23 @@ impl Server {
             // Answers are small; held back for an acknowledgement they would be late, so best effort will do.
             let _ = connection.set_nodelay(true);
         });
-        axum::serve(listener, router).with_graceful_shutdown(told_to_stop()).await
+        let stopping = CancellationToken::new();
+        let told = stopping.clone();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+            told_to_stop().await;
+            told.cancel();
+        });
+        let patience_ends = async {
+            stopping.cancelled().await;
+            tokio::time::sleep(DRAIN_BOUND).await;
+        };
+        tokio::select! {
+            served = serving.into_future() => served,
+            () = patience_ends => {
+                tracing::warn!("stopping with requests under way, which did not end in time");
+                Ok(())
+            }
+        }
     }
 
     /// What a person who has just started it wants to know.
@@ -106,24 +131,30 @@ impl Server {
     }
 }
 
-/// Embedded, the token lives in the data folder. On Redis several servers must agree on it, so it must be given.
-fn admin_token(config: &ServeConfig) -> Result<(Option<DataFolder>, Secret, Option<PathBuf>), StartError> {
-    if config.store != "memory" {
-        let given = config.admin_token.clone().ok_or_else(|| {
-            StartError::new(
+/// The admin token, and how the person who starts the server may learn it.
+#[derive(Debug)]
+struct AdminToken {
+    token: Secret,
+    /// The file that keeps it, unless it was given.
+    kept_in: Option<PathBuf>,
+    is_new: bool,
+}
+
+impl AdminToken {
+    /// Embedded, the token lives in the data folder. On Redis several servers must agree on it, so it must be given.
+    fn find(given: Option<Secret>, data: Option<&DataFolder>) -> Result<Self, StartError> {
+        match (given, data) {
+            (Some(token), _) => Ok(Self { token, kept_in: None, is_new: false }),
+            (None, Some(data)) => {
+                let (token, is_new) = data.admin_token()?;
+                Ok(Self { token, kept_in: Some(data.admin_token_path()), is_new })
+            }
+            (None, None) => Err(StartError::new(
                 "a server on a shared store needs the admin token that all its servers share; \
                  give it with --admin-token or LOCKGATE_ADMIN_TOKEN",
-            )
-        })?;
-        return Ok((None, given, None));
+            )),
+        }
     }
-    let data = DataFolder::take(&config.data)?;
-    if let Some(given) = config.admin_token.clone() {
-        return Ok((Some(data), given, None));
-    }
-    let (token, is_new) = data.admin_token()?;
-    let path = is_new.then(|| data.admin_token_path());
-    Ok((Some(data), token, path))
 }
 
 fn refuse_open_doors(config: &ServeConfig) -> Result<(), StartError> {
@@ -162,16 +193,16 @@ struct Welcome<'a>(&'a Server);
 
 impl fmt::Display for Welcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Server { address, about, tokens, new_admin_token, .. } = self.0;
+        let Server { address, about, admin, .. } = self.0;
         writeln!(f, "lockgate {} listens on http://{address}", env!("CARGO_PKG_VERSION"))?;
         writeln!(f, "  store: {} ({})", about.description, about.persistence)?;
-        if let Some(path) = new_admin_token {
-            writeln!(
-                f,
-                "  admin token: {} (shown only now, kept in {})",
-                tokens.admin.reveal(),
-                path.display()
-            )?;
+        match &admin.kept_in {
+            Some(path) if admin.is_new => {
+                let token = admin.token.reveal();
+                writeln!(f, "  admin token: {token} (shown only now, kept in {})", path.display())?;
+            }
+            Some(path) => writeln!(f, "  admin token: kept in {}", path.display())?,
+            None => {}
         }
         writeln!(f, "\nWhere to look next:")?;
         writeln!(f, "  curl http://{address}/readyz")?;

@@ -37,7 +37,7 @@ fn expect_words(sentence: &str, words: &[&str]) {
 fn a_store_url_that_makes_no_sense() {
     let data = tempfile::tempdir().unwrap();
     for url in ["nonsense", "http://127.0.0.1:6379", "redis://", "redis://127.0.0.1:notaport"] {
-        let sentence = sentence_of_failure(data.path(), &["--store", url, "--admin-token", ADMIN_TOKEN]);
+        let sentence = sentence_of_failure(data.path(), &["--store", url]);
         expect_words(&sentence, &["cannot read the store URL"]);
     }
     let sentence = sentence_of_failure(data.path(), &["--store", "nonsense", "--admin-token", ADMIN_TOKEN]);
@@ -143,6 +143,26 @@ fn a_door_that_would_be_open_to_everybody() {
 }
 
 #[test]
+fn a_token_that_no_header_can_carry_is_refused_and_not_repeated() {
+    let data = tempfile::tempdir().unwrap();
+    for token in ["", "hunter2 hunter2", "hunter2\n"] {
+        let sentence = sentence_of_failure(data.path(), &["--admin-token", token]);
+        expect_words(&sentence, &["--admin-token", "visible ASCII"]);
+        assert!(!sentence.contains("hunter2"), "{sentence}");
+    }
+}
+
+#[test]
+fn a_first_start_that_fails_does_not_swallow_the_token() {
+    let data = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    sentence_of_failure(data.path(), &["--listen", &taken.local_addr().unwrap().to_string()]);
+    let server = ServerProcess::start_without_token(data.path(), &[]);
+    let token = std::fs::read_to_string(data.path().join("admin-token")).unwrap();
+    assert!(server.welcome.contains(token.trim()), "{}", server.welcome);
+}
+
+#[test]
 fn a_shared_store_without_the_token_that_all_must_share() {
     let data = tempfile::tempdir().unwrap();
     let redis = Redis::start(Persistence::Off).unwrap();
@@ -152,9 +172,7 @@ fn a_shared_store_without_the_token_that_all_must_share() {
 
 #[test]
 fn a_command_line_that_makes_no_sense_is_exit_code_2() {
-    for arguments in
-        [&["serve", "--listen", "nowhere"][..], &["serve", "--admin-token", ""], &["dance"], &["bench"]]
-    {
+    for arguments in [&["serve", "--listen", "nowhere"][..], &["dance"], &["bench"]] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?}");

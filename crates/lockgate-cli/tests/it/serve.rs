@@ -1,6 +1,8 @@
 //! `lockgate serve` on a good day.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 
 use lockgate::testing::services::{Persistence, Redis};
 use serde_json::json;
@@ -39,6 +41,7 @@ fn a_token_that_it_makes_is_shown_once_and_kept() {
     drop(first);
     let second = ServerProcess::start_without_token(data.path(), &[]);
     assert!(!second.welcome.contains(token.trim()), "{}", second.welcome);
+    assert!(second.welcome.contains("admin-token"), "it says where the token is: {}", second.welcome);
     assert_eq!(fs::read_to_string(data.path().join("admin-token")).unwrap(), token);
 }
 
@@ -55,4 +58,26 @@ fn two_servers_on_one_redis_share_what_they_issue() {
         fs::read_dir(data.path()).unwrap().next().is_none(),
         "a server on Redis keeps nothing in its data folder"
     );
+}
+
+#[test]
+fn a_client_that_never_finishes_does_not_keep_it_from_stopping() {
+    let data = tempfile::tempdir().unwrap();
+    let server = ServerProcess::start(data.path(), &[]);
+    let mut stuck = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
+    stuck
+        .write_all(b"POST /v1/coupons/w/issues HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        .unwrap();
+    // The server has the request in hand once it answers somebody who came later.
+    assert_eq!(server.get("/healthz").0, 200);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn a_server_on_redis_takes_its_namespace_and_certificates_from_the_command_line() {
+    let redis = Redis::builder().tls().start().unwrap();
+    let (data, ca) = (tempfile::tempdir().unwrap(), redis.ca_file().unwrap().to_str().unwrap().to_owned());
+    let arguments = ["--store", &redis.url(), "--redis-ca", &ca, "--namespace", "shop"];
+    let server = ServerProcess::start(data.path(), &arguments);
+    assert_eq!(server.put("/v1/coupons/w", &json!({ "quantity": 1 })).0, 201);
 }

@@ -97,9 +97,10 @@ pub(super) async fn run_case(
     Ok(())
 }
 
-/// Rotates, so that nobody always follows the same neighbour.
+/// Rotates, and turns round every other time, so that nobody is always first or always follows the same neighbour.
 fn turn_order(turn: usize, round: u32, contenders: usize) -> usize {
-    (turn + usize::try_from(round).unwrap_or(0)) % contenders
+    let place = (turn + usize::try_from(round).unwrap_or(0)) % contenders;
+    if round.is_multiple_of(2) { place } else { contenders - 1 - place }
 }
 
 #[cfg(test)]
@@ -110,6 +111,6 @@ mod tests {
     fn every_round_gives_everybody_one_turn_and_nobody_is_always_first() {
         let rounds: Vec<Vec<_>> =
             (0..3).map(|round| (0..3).map(|turn| turn_order(turn, round, 3)).collect()).collect();
-        assert_eq!(rounds, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
+        assert_eq!(rounds, [[0, 1, 2], [1, 0, 2], [2, 0, 1]]);
     }
 }

@@ -64,9 +64,9 @@ async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> R
         tally.operations += worker.work().await?;
         let after = clock.monotonic();
         tally.latencies.record(u64::try_from(after.since(before).as_nanos())?)?;
-        before = after;
         // An embedded store never waits; without this, the first tasks would keep the others from the cores.
         tokio::task::coop::consume_budget().await;
+        before = clock.monotonic();
     }
     Ok(tally)
 }

@@ -1,0 +1,6 @@
+//! The one integration binary of the lab.
+//!
+//! `cfg(test)` is always set here; written down, it tells clippy that helpers may panic as tests may.
+
+#[cfg(test)]
+mod databases;
