@@ -66,7 +66,7 @@ fn a_client_that_never_finishes_does_not_keep_it_from_stopping() {
     let server = ServerProcess::start(data.path(), &[]);
     let mut stuck = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
     stuck
-        .write_all(b"POST /v1/coupons/w/issues HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        .write_all(b"POST /v1/coupons/w/issues HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
         .unwrap();
     // The server has the request in hand once it answers somebody who came later.
     assert_eq!(server.get("/healthz").0, 200);

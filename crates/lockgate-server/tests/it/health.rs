@@ -43,6 +43,10 @@ async fn a_call_that_did_not_happen_and_one_that_may_have_are_told_apart() {
     store.break_all(Break::Refuse);
     let refused = client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await;
     assert_eq!(refused.expect_problem(503, "unavailable").headers["retry-after"], "1");
+    store.break_all(Break::Reject);
+    let rejected = client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await;
+    let rejected = rejected.expect_problem(500, "store-refused");
+    assert!(!rejected.body.to_string().contains("broken on purpose"), "{}", rejected.body);
     store.break_all(Break::LoseAnswer);
     let unknown = client.post("/v1/coupons/w/issues", json!({ "user": "b" })).await;
     assert_eq!(unknown.expect_problem(503, "unknown-outcome").headers["retry-after"], "1");

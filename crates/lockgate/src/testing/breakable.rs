@@ -20,6 +20,8 @@ use crate::store::{
 pub enum Break {
     /// Calls do not reach the store: they end with [`StoreError::Unavailable`], and nothing happens.
     Refuse,
+    /// The store itself refuses, and would again: calls end with [`StoreError::Refused`], and nothing happens.
+    Reject,
     /// Calls reach the store and happen, and their answers are lost: they end with [`StoreError::UnknownOutcome`].
     LoseAnswer,
     /// Calls wait until the store is healed, and happen then.
@@ -64,6 +66,7 @@ impl BreakableStore {
             match in_force {
                 None => call.await,
                 Some(Break::Refuse) => Err(StoreError::Unavailable("broken on purpose".into())),
+                Some(Break::Reject) => Err(StoreError::Refused("broken on purpose".into())),
                 Some(Break::LoseAnswer) => {
                     call.await?;
                     Err(StoreError::UnknownOutcome("broken on purpose".into()))

@@ -19,7 +19,8 @@
 //! What is needed is in [`program`]; `cargo xtask setup` installs it. [`Cluster`] needs Redis 7 or later, for
 //! `cluster-port`.
 //!
-//! Starting blocks the thread. In an async test, start before the runtime or in `spawn_blocking`.
+//! Starting blocks the thread, for a second or two at the most. In an async test that is harmless as long as nothing
+//! else has to go on meanwhile.
 
 mod certificate;
 mod cluster;
