@@ -90,6 +90,10 @@ impl ServerProcess {
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(
+            eventually(Duration::from_secs(30), || self.child.try_wait().unwrap().is_some()),
+            "it does not stop"
+        );
         self.child.wait().unwrap().code()
     }
 }

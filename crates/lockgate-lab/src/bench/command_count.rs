@@ -1,7 +1,8 @@
-//! What clients sent, from `INFO commandstats`.
+//! What clients sent and how long the server worked on it, from `INFO commandstats`.
 //!
 //! The statistics count a command that a script calls like one that a client sends. So each contender names the
-//! commands that its clients send, none of which its scripts call; only those are counted.
+//! commands that its clients send, none of which its scripts call; only those are counted. The time of a script holds
+//! that of what it calls.
 
 use std::collections::HashMap;
 
@@ -15,9 +16,16 @@ pub(super) struct CommandCounter {
     connection: MultiplexedConnection,
 }
 
-/// Calls per command since the server started.
+/// Per command, since the server started.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CommandCounts(HashMap<String, u64>);
+pub(super) struct CommandCounts(HashMap<String, Effort>);
+
+/// How often, and how long the server worked on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Effort {
+    pub(super) calls: u64,
+    pub(super) server_us: u64,
+}
 
 impl CommandCounter {
     pub(super) async fn connect(url: &str) -> Result<Self, Failure> {
@@ -39,17 +47,32 @@ impl CommandCounter {
 }
 
 impl CommandCounts {
+    /// Reads `cmdstat_get:calls=2,usec=3,…`, line by line.
     fn parse(text: &str) -> Self {
-        let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
-        let calls = lines
-            .filter_map(|(command, rest)| Some((command.to_owned(), rest.split(',').next()?.parse().ok()?)));
-        Self(calls.collect())
+        let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(':'));
+        Self(lines.map(|(command, figures)| (command.to_owned(), Effort::parse(figures))).collect())
     }
 
-    /// How often the `commands` were called between `before` and this reading.
-    pub(super) fn since(&self, before: &Self, commands: &[&str]) -> u64 {
-        let count = |counts: &Self, command: &str| counts.0.get(command).copied().unwrap_or(0);
-        commands.iter().map(|command| count(self, command).saturating_sub(count(before, command))).sum()
+    /// What the `commands` came to between `before` and this reading.
+    pub(super) fn since(&self, before: &Self, commands: &[&str]) -> Effort {
+        let of = |counts: &Self, command: &str| counts.0.get(command).copied().unwrap_or_default();
+        commands.iter().fold(Effort::default(), |sum, command| {
+            let (now, then) = (of(self, command), of(before, command));
+            Effort {
+                calls: sum.calls + now.calls.saturating_sub(then.calls),
+                server_us: sum.server_us + now.server_us.saturating_sub(then.server_us),
+            }
+        })
+    }
+}
+
+impl Effort {
+    fn parse(figures: &str) -> Self {
+        let figure = |name: &str| {
+            let mut all = figures.split(',').filter_map(|figure| figure.split_once('='));
+            all.find(|(key, _)| *key == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+        };
+        Self { calls: figure("calls"), server_us: figure("usec") }
     }
 }
 
@@ -63,7 +86,7 @@ mod tests {
         let after = CommandCounts::parse(
             "# Commandstats\r\ncmdstat_evalsha:calls=15,usec=9\r\ncmdstat_get:calls=99,usec=1\r\ncmdstat_set:calls=2,usec=1\r\n",
         );
-        assert_eq!(after.since(&before, &["evalsha", "set"]), 7);
-        assert_eq!(after.since(&before, &["eval"]), 0);
+        assert_eq!(after.since(&before, &["evalsha", "set"]), Effort { calls: 7, server_us: 5 });
+        assert_eq!(after.since(&before, &["eval"]), Effort::default());
     }
 }

@@ -55,6 +55,7 @@ struct Summary {
     p99_us: f64,
     max_us: f64,
     client_commands: Option<f64>,
+    server_us: Option<f64>,
     fairness: f64,
 }
 
@@ -146,6 +147,10 @@ fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
     let contender = case.contenders[place].as_ref();
     let slices = || rounds.iter().map(|slices| &slices[place]);
     let median = |figure: fn(&Slice) -> f64| Spread::of(slices().map(figure)).median;
+    let median_if_known = |figure: fn(&Slice) -> Option<f64>| {
+        let known: Option<Vec<f64>> = slices().map(figure).collect();
+        known.map(|figures| Spread::of(figures.into_iter()).median)
+    };
     Summary {
         contender: contender.name(),
         role: contender.role(),
@@ -156,9 +161,8 @@ fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
         p50_us: median(|slice| slice.p50_us),
         p99_us: median(|slice| slice.p99_us),
         max_us: slices().map(|slice| slice.max_us).fold(0.0, f64::max),
-        client_commands: slices()
-            .all(|slice| slice.client_commands.is_some())
-            .then(|| median(|slice| slice.client_commands.unwrap_or(0.0))),
+        client_commands: median_if_known(|slice| slice.client_commands),
+        server_us: median_if_known(|slice| slice.server_us),
         fairness: median(|slice| slice.fairness),
     }
 }
@@ -176,6 +180,7 @@ fn table(results: &[Summary]) -> Table {
         "p99 µs",
         "max µs",
         "commands/op",
+        "Redis µs/op",
         "fairness",
     ]);
     for result in results {
@@ -187,7 +192,8 @@ fn table(results: &[Summary]) -> Table {
             format!("{:.1}", result.p50_us),
             format!("{:.1}", result.p99_us),
             format!("{:.0}", result.max_us),
-            result.client_commands.map_or("–".to_owned(), |commands| format!("{commands:.2}")),
+            result.client_commands.map_or("–".to_owned(), |commands| format!("{commands:.3}")),
+            result.server_us.map_or("–".to_owned(), |micros| format!("{micros:.1}")),
             format!("{:.2}", result.fairness),
         ]);
     }

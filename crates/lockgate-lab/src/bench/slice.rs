@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::Failure;
-use super::command_count::CommandCounter;
+use super::command_count::{CommandCounter, Effort};
 use super::frame::{Contender, Worker};
 
 /// What one turn came to.
@@ -21,6 +21,8 @@ pub(super) struct Slice {
     pub(super) max_us: f64,
     /// Commands that clients sent, per operation; `None` when the contender does not talk to Redis.
     pub(super) client_commands: Option<f64>,
+    /// Microseconds that the server worked, per operation; likewise.
+    pub(super) server_us: Option<f64>,
     /// Operations of the task that got the fewest, divided by those of the one that got the most.
     pub(super) fairness: f64,
     /// How long the yardstick took just before.
@@ -53,8 +55,8 @@ pub(super) async fn measure_slice(
         tallies.push(tally??);
     }
     let elapsed = clock.monotonic().since(start);
-    let commands = counter.read().await?.since(&commands_before, contender.client_commands());
-    summarize(&tallies, elapsed, yardstick_us, (!contender.client_commands().is_empty()).then_some(commands))
+    let effort = counter.read().await?.since(&commands_before, contender.client_commands());
+    summarize(&tallies, elapsed, yardstick_us, (!contender.client_commands().is_empty()).then_some(effort))
 }
 
 async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> Result<Tally, Failure> {
@@ -76,7 +78,7 @@ fn summarize(
     tallies: &[Tally],
     elapsed: Duration,
     yardstick_us: f64,
-    commands: Option<u64>,
+    effort: Option<Effort>,
 ) -> Result<Slice, Failure> {
     let mut latencies = Histogram::<u64>::new(3)?;
     for tally in tallies {
@@ -85,6 +87,7 @@ fn summarize(
     let operations: u64 = tallies.iter().map(|tally| tally.operations).sum();
     let fewest = tallies.iter().map(|tally| tally.operations).min().unwrap_or(0);
     let most = tallies.iter().map(|tally| tally.operations).max().unwrap_or(0);
+    let per_operation = |figure: u64| figure as f64 / operations.max(1) as f64;
     let micros = |nanos: u64| nanos as f64 / 1_000.0;
     Ok(Slice {
         operations,
@@ -92,7 +95,8 @@ fn summarize(
         p50_us: micros(latencies.value_at_quantile(0.5)),
         p99_us: micros(latencies.value_at_quantile(0.99)),
         max_us: micros(latencies.max()),
-        client_commands: commands.map(|commands| commands as f64 / operations.max(1) as f64),
+        client_commands: effort.map(|effort| per_operation(effort.calls)),
+        server_us: effort.map(|effort| per_operation(effort.server_us)),
         fairness: fewest as f64 / most.max(1) as f64,
         yardstick_us,
     })
