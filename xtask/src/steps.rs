@@ -1,5 +1,6 @@
 //! Runs steps one after the other, counts what the tests report, and says at the end what ran and how long it took.
 
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -80,9 +81,18 @@ impl Steps {
 }
 
 /// The cargo that runs this program.
+///
+/// It gets an environment without what the outer cargo told *us* about ourselves: build scripts watch some of it, and would
+/// build anew whenever somebody changes between `cargo xtask` and plain `cargo`.
 pub(crate) fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    for (name, _) in env::vars_os() {
+        let about_us = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(about_us) {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 
