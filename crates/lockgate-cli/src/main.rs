@@ -18,7 +18,7 @@ mod commands;
 
 /// What stands between a crowd and something limited: locks, stock, lines.
 #[derive(Debug, Parser)]
-#[command(name = "lockgate", version, about, arg_required_else_help = true)]
+#[command(name = "lockgate", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

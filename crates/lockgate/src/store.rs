@@ -114,7 +114,7 @@ pub enum Persistence {
 impl fmt::Display for Persistence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Persistence::None => "nothing survives a restart of the store",
+            Persistence::None => "nothing survives a restart",
             Persistence::Snapshots => "a restart of the store loses what came after its last snapshot",
             Persistence::AppendOnlyUnsynced => "a crash of the store's machine may lose the last half minute",
             Persistence::AppendOnlyEverySecond => "a crash of the store may lose the last second",

@@ -10,7 +10,7 @@ use lockgate_server::{Secret, ServeConfig, Server};
 
 use super::{Outcome, runtime};
 
-/// Serve locks and stock over HTTP.
+/// Serve coupons over HTTP.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// The address to listen on; beyond loopback only with an app token
