@@ -34,7 +34,8 @@
 //! - **Every decision is one atomic step of the store**, by the store's clock. Nothing is decided between two calls.
 //! - **Every call may be repeated** with the same arguments and never happens twice; so a lost answer costs only the
 //!   repetition.
-//! - **Dropping a future leaks nothing.** Every wait says under *Cancel safety* what it means to drop it.
+//! - **A future may be dropped.** The call may then have happened or not; asking again finds out, and a lock that was
+//!   taken for nobody ends with its lease. *Cancel safety* says what it means for each call.
 //!
 //! # Features
 //!

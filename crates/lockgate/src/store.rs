@@ -46,7 +46,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// The fence is above every fence ever given out for this mutex and above `fence_seen` (at most
     /// [`Fence::MAX_SEEN`]). The same token asking again while it holds the mutex gets the same fence and the lease that
-    /// is left. A token that has released the mutex never gets it again: such a call is a late copy of an old one.
+    /// is left. A token that has released the mutex does not get it again, for a minute or until somebody else has
+    /// taken it: such a call is a late copy of an old one.
     ///
     /// Dropping the future may leave the mutex held, with nobody who knows it, until the lease ends.
     fn mutex_acquire<'a>(
