@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
+/// For how long a waiter holds what was given to it before it has said a word: see [`Config::claim`].
+pub(crate) const DEFAULT_CLAIM: Duration = Duration::from_secs(1);
+
 /// How a [`Gate`](crate::Gate) is opened.
 ///
 /// ```
@@ -20,6 +23,10 @@ use crate::clock::Clock;
 pub struct Config {
     /// The prefix of every key: 1 to 32 letters, digits, `_` or `-`. Gates that must see each other share it.
     pub namespace: String,
+    /// The **claim lease** (1 s): for how long a waiter holds a lock that was given to it before it has said a word. A
+    /// waiter that is stopped or cut off at that moment delays the others by this time, and a process that cannot
+    /// act for so long loses a lock that it was just given.
+    pub claim: Duration,
     /// How to talk to Redis; unused by the embedded store.
     pub redis: RedisConfig,
     /// Where the embedded store and this process's timers get their time from.
@@ -28,7 +35,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { namespace: "lg".into(), redis: RedisConfig::default(), clock: Clock::system() }
+        let redis = RedisConfig::default();
+        Self { namespace: "lg".into(), claim: DEFAULT_CLAIM, redis, clock: Clock::system() }
     }
 }
 

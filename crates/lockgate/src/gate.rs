@@ -48,7 +48,7 @@ impl Gate {
     /// See [`OpenError`].
     pub async fn open_with(url: &str, config: &Config) -> Result<Self, OpenError> {
         if url == "memory" {
-            return Ok(Self::on(Arc::new(MemoryStore::new(config.clock.clone()))));
+            return Ok(Self::on(Arc::new(MemoryStore::with_claim(config.clock.clone(), config.claim))));
         }
         #[cfg(feature = "redis")]
         {

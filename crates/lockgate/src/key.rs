@@ -82,6 +82,8 @@ impl fmt::Display for Name {
 pub enum Kind {
     /// A mutex: who holds it, with which fence, until when.
     Mutex,
+    /// Who waits for a mutex, in which order.
+    MutexQueue,
     /// A coupon's terms and counters.
     Coupon,
     /// Who got a coupon, and as which number.
@@ -90,11 +92,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds there are.
-    pub const ALL: [Kind; 3] = [Kind::Mutex, Kind::Coupon, Kind::CouponUsers];
+    pub const ALL: [Kind; 4] = [Kind::Mutex, Kind::MutexQueue, Kind::Coupon, Kind::CouponUsers];
 
     const fn segment(self) -> &'static str {
         match self {
             Kind::Mutex => "mutex",
+            Kind::MutexQueue => "mutex-queue",
             Kind::Coupon => "coupon",
             Kind::CouponUsers => "coupon-users",
         }
@@ -148,6 +151,26 @@ impl Keyspace {
         key
     }
 
+    /// The channel on which one process hears, without the process.
+    #[must_use]
+    pub fn ears(&self) -> String {
+        format!("{}:ear:", self.namespace)
+    }
+
+    /// The channel on which all processes hear which mutexes are free; a message is the mutex' key.
+    #[must_use]
+    pub fn freed(&self) -> String {
+        format!("{}:freed", self.namespace)
+    }
+
+    /// The name in a key that [`Keyspace::key`] made of `kind`.
+    #[must_use]
+    pub fn name_in(&self, kind: Kind, key: &str) -> Option<Name> {
+        let rest = key.strip_prefix(&self.namespace)?.strip_prefix(":{")?.split_once("}:")?.1;
+        let encoded = rest.strip_prefix(kind.segment())?.strip_prefix(':')?;
+        Name::new("name", decode(encoded)?).ok()
+    }
+
     /// The key that holds the layout (format version and partition count) that all processes must share.
     #[must_use]
     pub fn layout(&self) -> String {
@@ -164,6 +187,18 @@ fn encode_into(key: &mut String, name: &str) {
             let _ = write!(key, "%{byte:02X}");
         }
     }
+}
+
+/// Undoes [`encode_into`].
+fn decode(encoded: &str) -> Option<String> {
+    let mut parts = encoded.split('%');
+    let mut bytes: Vec<u8> = parts.next()?.into();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// CRC16 (XMODEM), the hash that Redis Cluster itself uses: fixed for ever, and known to every Redis tool.
@@ -218,6 +253,7 @@ mod tests {
             "coupon",
             "coupon-users",
             "mutex",
+            "mutex-queue",
             "a",
             "-users",
         ]);
@@ -229,17 +265,6 @@ mod tests {
 
     fn name(text: &str) -> Name {
         Name::new("name", text).unwrap()
-    }
-
-    /// Percent-decoding as everybody does it.
-    fn decode(text: &str) -> Vec<u8> {
-        let mut parts = text.split('%');
-        let mut bytes: Vec<u8> = parts.next().unwrap_or("").into();
-        for part in parts {
-            bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
-            bytes.extend_from_slice(&part.as_bytes()[2..]);
-        }
-        bytes
     }
 
     proptest! {
@@ -257,16 +282,15 @@ mod tests {
 
         /// What can be read back cannot have become the same as something else.
         #[test]
-        fn namespace_kind_and_name_can_be_read_back_from_a_key(
+        fn the_name_can_be_read_back_from_a_key_of_its_kind(
             text in nasty_name(), kind in prop::sample::select(&Kind::ALL[..]),
         ) {
-            let key = Keyspace::new("lg", 64).unwrap().key(kind, &name(&text));
-            let mut parts = key.splitn(4, ':');
-            prop_assert_eq!(parts.next(), Some("lg"));
-            let is_tag = parts.next().is_some_and(|tag| tag.starts_with('{') && tag.ends_with('}'));
-            prop_assert!(is_tag, "{}", key);
-            prop_assert_eq!(parts.next(), Some(kind.segment()));
-            prop_assert_eq!(parts.next().map(decode), Some(text.into_bytes()));
+            let keys = Keyspace::new("lg", 64).unwrap();
+            let key = keys.key(kind, &name(&text));
+            for other in Kind::ALL {
+                let read = keys.name_in(other, &key).map(|name| name.as_str().to_owned());
+                prop_assert_eq!(read, (other == kind).then(|| text.clone()));
+            }
         }
 
         #[test]

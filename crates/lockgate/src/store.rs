@@ -21,6 +21,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use crate::error::StoreError;
 use crate::key::Name;
@@ -28,13 +29,18 @@ use crate::key::Name;
 mod coupon;
 pub mod memory;
 mod mutex;
+mod news;
 #[cfg(feature = "redis")]
 pub mod redis;
 
 pub use self::coupon::{
     CouponOpen, CouponState, CouponStatus, CouponTerms, Issue, MAX_ISSUE_BATCH, MAX_QUANTITY,
 };
-pub use self::mutex::{Acquire, Fence, Lease, Release, Renew, Token};
+pub use self::mutex::{
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MutexStatus,
+    Release, Renew, Renewal, Ticket, Token,
+};
+pub use self::news::{EarId, Hearing, Listener, News};
 
 /// What a store's method returns: a future that may be dropped. Dropping it before it is ready leaves the call in
 /// the state of [`StoreError::UnknownOutcome`].
@@ -42,29 +48,47 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 
 /// Where decisions are made.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Gives `mutex` to `token` for `lease` when nobody holds it.
+    /// Gives `mutex` to the attempt's token when nobody holds it and nobody waits for it; otherwise does what the
+    /// attempt says.
     ///
-    /// The fence is above every fence ever given out for this mutex and above `fence_seen` (at most
-    /// [`Fence::MAX_SEEN`]). The same token asking again while it holds the mutex gets the same fence and the lease that
-    /// is left. A token that has released the mutex does not get it again, for a minute or until somebody else has
-    /// taken it: such a call is a late copy of an old one.
+    /// The fences are above every fence ever given out for this mutex and above what the attempt has seen. The same
+    /// token asking again while it holds the mutex gets the same fences and the lease that is left; while it waits in
+    /// the queue, it keeps its place. A token that has released the mutex does not get it again, for a minute or
+    /// until two others have had it: such a call is a late copy of an old one.
     ///
-    /// Dropping the future may leave the mutex held, with nobody who knows it, until the lease ends.
-    fn mutex_acquire<'a>(
-        &'a self,
-        mutex: &'a Name,
-        token: &'a Token,
-        lease: Lease,
-        fence_seen: Fence,
-    ) -> Answer<'a, Acquire>;
+    /// A holder's lease that has run out is noticed by the next call on the mutex, whoever makes it; the first waiter
+    /// whose ear is there then gets the mutex for the claim lease.
+    ///
+    /// Dropping the future may leave the mutex held (or the token in the queue), with nobody who knows it: until the
+    /// lease ends, or the token is released.
+    fn mutex_acquire<'a>(&'a self, mutex: &'a Name, attempt: &'a Attempt) -> Answer<'a, Acquire>;
 
-    /// Lets `token`'s lease of `mutex` begin anew, if it still holds it. A lease that has run out stays lost, even
-    /// when nobody has taken the mutex since.
-    fn mutex_renew<'a>(&'a self, mutex: &'a Name, token: &'a Token, lease: Lease) -> Answer<'a, Renew>;
+    /// Lets the leases of up to [`MAX_RENEW_BATCH`] locks begin anew, each if its token still holds it; answers in the
+    /// same order. A lease that has run out stays lost, even when nobody has taken the mutex since.
+    ///
+    /// Each renewal is a step of its own: when there is no answer, some may have happened and others not.
+    fn mutex_renew<'a>(&'a self, renewals: &'a [Renewal]) -> Answer<'a, Vec<Renew>>;
 
-    /// Gives `mutex` back, if `token` holds it. The same token releasing again is told the same, until somebody else
-    /// takes the mutex (or a minute has passed): then it is [`Release::NotHeld`].
+    /// Gives `mutex` back, if `token` holds it: to the first waiter whose ear is there, or to nobody. A token that
+    /// waits in the queue leaves it. The same token releasing again is told the same, until somebody else has released
+    /// the mutex too (or a minute has passed): then it is [`Release::NotHeld`].
     fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release>;
+
+    /// Gives `mutex` back and, in the same step, asks for it again as `next`, behind all who wait. If nobody waits,
+    /// `next` has it at once. If `token` does not hold the mutex, this is `mutex_acquire` of `next`, in the queue.
+    fn mutex_yield<'a>(&'a self, mutex: &'a Name, token: &'a Token, next: &'a Attempt)
+    -> Answer<'a, Acquire>;
+
+    /// Tells how `mutex` stands.
+    fn mutex_read<'a>(&'a self, mutex: &'a Name) -> Answer<'a, MutexStatus>;
+
+    /// Takes `mutex` from whoever holds it, and gives it to the next waiter or to nobody. The answer is a fence above
+    /// all that were given out before: whoever guards something by fences can shut the old holder out with it.
+    fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence>;
+
+    /// From now on, and as soon as the store can, `listener` hears what concerns `ear`. Ends when the answer is
+    /// dropped. One listener per ear.
+    fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing;
 
     /// Creates `coupon`, or replaces its terms. A quantity below what is issued changes nothing.
     fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen>;

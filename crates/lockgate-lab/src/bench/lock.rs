@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate::Gate;
 use lockgate::config::Config;
 use lockgate::key::Name;
-use lockgate::store::{Acquire, Fence, Lease, Release, Store, Token};
+use lockgate::store::{Acquire, Attempt, Lease, Release, Store, Token};
 use redis::aio::MultiplexedConnection;
 
 use super::frame::{Case, Contender, Role, Turn, Worker};
@@ -171,7 +171,7 @@ impl Worker for OurWorker {
     fn work(&mut self) -> Turn<'_> {
         Box::pin(async {
             let (mutex, token) = (Name::new("mutex", &self.mutex)?, Token::random());
-            let acquired = self.store.mutex_acquire(&mutex, &token, Lease::new(LEASE)?, Fence::NONE).await?;
+            let acquired = self.store.mutex_acquire(&mutex, &Attempt::new(token, Lease::new(LEASE)?)).await?;
             let released = self.store.mutex_release(&mutex, &token).await?;
             match (acquired, released) {
                 (Acquire::Granted { .. }, Release::Released) => Ok(1),

@@ -3,14 +3,28 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::EarId;
+use crate::clock::Timestamp;
 use crate::error::InvalidInput;
+use crate::key::Name;
 
-/// For how long the last holder's token and fence are remembered after a release or the end of a lease, so that a
-/// re-sent release finds itself done, and fences keep rising even if the store's clock stands still.
+/// For how long the last holder's token and fence are remembered after a release, so that a re-sent release finds
+/// itself done, and fences keep rising even if the store's clock stands still.
 pub(crate) const RELEASED_KEPT: Duration = Duration::from_secs(60);
 
+/// For how long a queue is remembered after the last word from anybody in it.
+pub(crate) const QUEUE_KEPT: Duration = Duration::from_secs(600);
+
+/// How many fences a grant reserves at the most, and one that is pushed to a waiter always: the next holders of the
+/// same process take theirs from them. Far fewer than the microseconds that a grant takes, because the fence of a lock
+/// that the store has forgotten begins again at the store's time.
+pub const FENCE_BLOCK: u64 = 64;
+
+/// How many locks one call may renew.
+pub const MAX_RENEW_BATCH: usize = 512;
+
 /// Who asks for a lock: 128 bits, new for every attempt, never reused. *The holder is my token* means success, which
-/// makes a re-sent call harmless.
+/// makes a re-sent call harmless. Its upper half says whom to tell when the lock is given to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u128);
 
@@ -31,10 +45,32 @@ impl Token {
         Self(u128::from_le_bytes(bytes))
     }
 
+    /// A token that nobody can guess, for somebody who hears by `ear`.
+    ///
+    /// # Panics
+    ///
+    /// When the operating system has no randomness to give.
+    #[must_use]
+    pub fn for_ear(ear: EarId) -> Self {
+        let lower_half = Self::random().0 & u128::from(u64::MAX);
+        Self(u128::from(ear.bits()) << 64 | lower_half)
+    }
+
     /// The token with these bits: for tests and for tokens that come back from a client.
     #[must_use]
     pub const fn from_bits(bits: u128) -> Self {
         Self(bits)
+    }
+
+    /// Whom to tell when something is given to this token.
+    #[must_use]
+    pub const fn ear(self) -> EarId {
+        EarId::from_bits(upper_half(self.0))
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub(crate) fn parse(hexadecimal: &str) -> Option<Self> {
+        u128::from_str_radix(hexadecimal, 16).ok().map(Self)
     }
 }
 
@@ -111,22 +147,94 @@ impl Lease {
     }
 }
 
-/// Refuses a fence that no store can rise above.
-pub(crate) fn check_fence_seen(fence_seen: Fence) -> Result<(), InvalidInput> {
-    if fence_seen > Fence::MAX_SEEN {
-        let problem = format!("{fence_seen} is above {}, so no store gave it out", Fence::MAX_SEEN);
-        return Err(InvalidInput::new("fence_seen", problem));
-    }
-    Ok(())
+/// Fences that belong to one grant: `first`, and those after it up to `last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fences {
+    /// Above every fence given out for this mutex before.
+    pub first: Fence,
+    /// The highest that this grant may use.
+    pub last: Fence,
 }
 
-/// The answer to [`Store::mutex_acquire`](super::Store::mutex_acquire).
+/// A place in the queue of a mutex: smaller ones come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+impl Ticket {
+    /// The ticket with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// What an attempt to take a mutex does when somebody else has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfTaken {
+    /// Nothing.
+    Leave,
+    /// Wants to hear when the mutex is free: [`News::Freed`](super::News::Freed), once.
+    Watch,
+    /// Waits in the queue; when its turn comes, the mutex is given to it, and it hears
+    /// [`News::Granted`](super::News::Granted). Who was in the queue before says with which ticket.
+    Queue(Option<Ticket>),
+}
+
+/// One attempt to take a mutex. Asked again, it means the same attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Who asks; new for every attempt.
+    pub token: Token,
+    /// For how long, if it is free. A waiter in the queue gets the store's claim lease first.
+    pub lease: Lease,
+    /// How many fences to reserve: 1 to [`FENCE_BLOCK`].
+    pub fences: u64,
+    /// The highest fence that the caller knows of, at most [`Fence::MAX_SEEN`].
+    pub fence_seen: Fence,
+    /// What to do when it is taken.
+    pub if_taken: IfTaken,
+}
+
+impl Attempt {
+    /// An attempt that takes one fence, has seen none, and leaves when the mutex is taken.
+    #[must_use]
+    pub const fn new(token: Token, lease: Lease) -> Self {
+        Self { token, lease, fences: 1, fence_seen: Fence::NONE, if_taken: IfTaken::Leave }
+    }
+
+    /// Refuses what no store can do.
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        if self.fence_seen > Fence::MAX_SEEN {
+            let problem =
+                format!("{} is above {}, so no store gave it out", self.fence_seen, Fence::MAX_SEEN);
+            return Err(InvalidInput::new("fence_seen", problem));
+        }
+        check_fences(1, self.fences)
+    }
+}
+
+/// Refuses more fences than a grant may reserve.
+fn check_fences(least: u64, fences: u64) -> Result<(), InvalidInput> {
+    if (least..=FENCE_BLOCK).contains(&fences) {
+        return Ok(());
+    }
+    Err(InvalidInput::new("fences", format!("{fences} is not between {least} and {FENCE_BLOCK}")))
+}
+
+/// The answer to [`Store::mutex_acquire`](super::Store::mutex_acquire) and
+/// [`Store::mutex_yield`](super::Store::mutex_yield).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquire {
     /// The token holds the mutex.
     Granted {
-        /// Above every fence given out for this mutex before.
-        fence: Fence,
+        /// The fences of this grant.
+        fences: Fences,
         /// What is left of the lease by the store's clock at the time of the answer. Count it from *before* the
         /// request was sent.
         lease_left: Duration,
@@ -136,13 +244,51 @@ pub enum Acquire {
         /// When its lease ends unless it is renewed, by the store's clock.
         lease_left: Duration,
     },
+    /// Another token holds the mutex, and this one waits in the queue.
+    Queued {
+        /// Its place; with it, it finds its place again when the store has dropped it from the queue.
+        ticket: Ticket,
+        /// How many are before it.
+        ahead: u64,
+        /// When the holder's lease ends unless it is renewed, by the store's clock.
+        lease_left: Duration,
+        /// The store's time at the answer: with it, the time of a later grant can be understood.
+        now: Timestamp,
+    },
 }
 
-/// The answer to [`Store::mutex_renew`](super::Store::mutex_renew).
+/// One lock to be renewed by [`Store::mutex_renew`](super::Store::mutex_renew).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// Which mutex.
+    pub mutex: Name,
+    /// Who holds it.
+    pub token: Token,
+    /// How long the lease is that begins now.
+    pub lease: Lease,
+    /// How many more fences to reserve: 0 to [`FENCE_BLOCK`].
+    pub fences: u64,
+}
+
+/// Refuses a batch that no store can renew.
+pub(crate) fn check_renewals(renewals: &[Renewal]) -> Result<(), InvalidInput> {
+    if renewals.len() > MAX_RENEW_BATCH {
+        let problem = format!("{} at once; at most {MAX_RENEW_BATCH} are allowed", renewals.len());
+        return Err(InvalidInput::new("renewals", problem));
+    }
+    renewals.iter().try_for_each(|renewal| check_fences(0, renewal.fences))
+}
+
+/// The answer to one [`Renewal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renew {
     /// The lease has begun anew.
-    Renewed,
+    Renewed {
+        /// The fences that were asked for, if any; the rest of the earlier ones may still be used before them.
+        fences: Option<Fences>,
+        /// Whether somebody waits for this mutex. May say so a while after the last one left.
+        others_wait: bool,
+    },
     /// The token does not hold the mutex, or no longer.
     NotHeld,
 }
@@ -150,8 +296,42 @@ pub enum Renew {
 /// The answer to [`Store::mutex_release`](super::Store::mutex_release).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// The mutex is free again, by this call or by an earlier one with the same token.
+    /// The mutex is free again or belongs to the next waiter, by this call or by an earlier one with the same token.
     Released,
+    /// The token was waiting in the queue, and is no longer.
+    Left,
     /// The token does not hold the mutex: its lease had ended, or it was released before and somebody else came.
     NotHeld,
+}
+
+/// How a mutex stands: the answer to [`Store::mutex_read`](super::Store::mutex_read).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MutexStatus {
+    /// Who holds it.
+    pub holder: Option<Holder>,
+    /// The highest fence that is known to be given out, or [`Fence::NONE`].
+    pub fence: Fence,
+    /// How many wait in the queue. Those who watch or spin are not known to the store.
+    pub waiting: u64,
+    /// The first of them, in their order: at most [`MutexStatus::MAX_LISTED`].
+    pub first_waiting: Vec<Token>,
+}
+
+/// Who holds a mutex, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The holder's token.
+    pub token: Token,
+    /// What is left of its lease, by the store's clock.
+    pub lease_left: Duration,
+}
+
+impl MutexStatus {
+    /// How many waiters are listed at the most.
+    pub const MAX_LISTED: usize = 100;
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the upper half of 128 bits is 64 bits")]
+const fn upper_half(bits: u128) -> u64 {
+    (bits >> 64) as u64
 }

@@ -6,6 +6,7 @@
 //! **Not promised:** more durability than the server's own; [`About::persistence`] says what that is.
 //!
 //! ```text
+//! ear.rs               hears what the scripts publish for this process
 //! mutex.rs coupon.rs   arguments in, answers out: one function per script
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
 //!     link.rs          re-sends a call until it has an answer or its time is up
@@ -14,16 +15,21 @@
 //! greeting.rs          what is checked before a server is trusted
 //! ```
 
+use std::sync::Arc;
+
+use redis::ProtocolVersion;
+
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::OpenError;
 use crate::key::{Keyspace, Name};
 use crate::store::{
-    About, Acquire, Answer, CouponOpen, CouponStatus, CouponTerms, Fence, Issue, Lease, Release, Renew,
-    Store, Token,
+    About, Acquire, Answer, Attempt, CouponOpen, CouponStatus, CouponTerms, EarId, Fence, Hearing, Issue,
+    Listener, MutexStatus, Release, Renew, Renewal, Store, Token,
 };
 
 mod coupon;
+mod ear;
 mod greeting;
 mod lane;
 mod link;
@@ -31,14 +37,18 @@ mod mutex;
 mod script;
 mod url;
 
-use self::link::Link;
-use self::url::{RedisUrl, Topology};
+use self::ear::Stations;
+use self::lane::{Endpoint, trusted_certificates};
+use self::link::{Link, explain_no_connection};
+use self::mutex::House;
+use self::url::{Master, RedisUrl, Topology};
 
 /// See the [module](self).
-#[derive(Debug)]
 pub struct RedisStore {
     link: Link,
     keys: Keyspace,
+    house: House,
+    stations: Arc<Stations>,
 }
 
 impl RedisStore {
@@ -60,27 +70,66 @@ impl RedisStore {
         let link = Link::open(&url, &config.redis, Clock::clone(&config.clock)).await?;
         greeting::check_servers(&link, &config.redis).await?;
         greeting::agree_on_layout(&link, &keys).await?;
-        Ok(Self { link, keys })
+        let house = House::new(config.claim, keys.ears(), keys.freed(), link.is_cluster());
+        let stations = Arc::new(stations(&url, config)?);
+        Ok(Self { link, keys, house, stations })
     }
 }
 
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("link", &self.link)
+            .field("keys", &self.keys)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where this store's processes can hear.
+fn stations(url: &RedisUrl, config: &Config) -> Result<Stations, OpenError> {
+    let masters = match &url.topology {
+        Topology::OneMaster(master) => vec![master.clone()],
+        Topology::Cluster { nodes } => nodes.iter().map(|node| Master::At(Box::new(node.clone()))).collect(),
+    };
+    let endpoint =
+        |master: &Master| Endpoint::of(master, trusted_certificates(&config.redis)?, ProtocolVersion::RESP3);
+    let endpoints = masters.iter().map(endpoint).collect::<redis::RedisResult<_>>();
+    let endpoints = endpoints.map_err(|why| explain_no_connection(&url.shown, &why.to_string()))?;
+    Ok(Stations::new(endpoints, &config.redis))
+}
+
 impl Store for RedisStore {
-    fn mutex_acquire<'a>(
-        &'a self,
-        mutex: &'a Name,
-        token: &'a Token,
-        lease: Lease,
-        fence_seen: Fence,
-    ) -> Answer<'a, Acquire> {
-        Box::pin(mutex::mutex_acquire(self, mutex, token, lease, fence_seen))
+    fn mutex_acquire<'a>(&'a self, mutex: &'a Name, attempt: &'a Attempt) -> Answer<'a, Acquire> {
+        Box::pin(mutex::mutex_acquire(self, mutex, attempt))
     }
 
-    fn mutex_renew<'a>(&'a self, mutex: &'a Name, token: &'a Token, lease: Lease) -> Answer<'a, Renew> {
-        Box::pin(mutex::mutex_renew(self, mutex, token, lease))
+    fn mutex_renew<'a>(&'a self, renewals: &'a [Renewal]) -> Answer<'a, Vec<Renew>> {
+        Box::pin(mutex::mutex_renew(self, renewals))
     }
 
     fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release> {
         Box::pin(mutex::mutex_release(self, mutex, token))
+    }
+
+    fn mutex_yield<'a>(
+        &'a self,
+        mutex: &'a Name,
+        token: &'a Token,
+        next: &'a Attempt,
+    ) -> Answer<'a, Acquire> {
+        Box::pin(mutex::mutex_yield(self, mutex, token, next))
+    }
+
+    fn mutex_read<'a>(&'a self, mutex: &'a Name) -> Answer<'a, MutexStatus> {
+        Box::pin(mutex::mutex_read(self, mutex))
+    }
+
+    fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence> {
+        Box::pin(mutex::mutex_break(self, mutex))
+    }
+
+    fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {
+        ear::listen(&self.stations, &self.keys, ear, listener)
     }
 
     fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    About, Acquire, Answer, CouponOpen, CouponStatus, CouponTerms, Fence, Issue, Lease, Release, Renew,
-    Store, Token,
+    About, Acquire, Answer, Attempt, CouponOpen, CouponStatus, CouponTerms, EarId, Fence, Hearing, Issue,
+    Listener, MutexStatus, Release, Renew, Renewal, Store, Token,
 };
 
 /// How a store can be broken.
@@ -91,22 +91,38 @@ impl fmt::Debug for BreakableStore {
 }
 
 impl Store for BreakableStore {
-    fn mutex_acquire<'a>(
-        &'a self,
-        mutex: &'a Name,
-        token: &'a Token,
-        lease: Lease,
-        fence_seen: Fence,
-    ) -> Answer<'a, Acquire> {
-        self.meet(self.inner.mutex_acquire(mutex, token, lease, fence_seen))
+    fn mutex_acquire<'a>(&'a self, mutex: &'a Name, attempt: &'a Attempt) -> Answer<'a, Acquire> {
+        self.meet(self.inner.mutex_acquire(mutex, attempt))
     }
 
-    fn mutex_renew<'a>(&'a self, mutex: &'a Name, token: &'a Token, lease: Lease) -> Answer<'a, Renew> {
-        self.meet(self.inner.mutex_renew(mutex, token, lease))
+    fn mutex_renew<'a>(&'a self, renewals: &'a [Renewal]) -> Answer<'a, Vec<Renew>> {
+        self.meet(self.inner.mutex_renew(renewals))
     }
 
     fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release> {
         self.meet(self.inner.mutex_release(mutex, token))
+    }
+
+    fn mutex_yield<'a>(
+        &'a self,
+        mutex: &'a Name,
+        token: &'a Token,
+        next: &'a Attempt,
+    ) -> Answer<'a, Acquire> {
+        self.meet(self.inner.mutex_yield(mutex, token, next))
+    }
+
+    fn mutex_read<'a>(&'a self, mutex: &'a Name) -> Answer<'a, MutexStatus> {
+        self.meet(self.inner.mutex_read(mutex))
+    }
+
+    fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence> {
+        self.meet(self.inner.mutex_break(mutex))
+    }
+
+    /// News are never broken: they may get lost anyway, and whoever waits for them must cope.
+    fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {
+        self.inner.listen(ear, listener)
     }
 
     fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {

@@ -29,14 +29,15 @@ mod coupon;
 mod mutex;
 
 pub use self::coupon::{coupon_issue, coupon_open, coupon_read};
-pub use self::mutex::{mutex_acquire, mutex_release, mutex_renew};
+pub use self::mutex::{mutex_acquire, mutex_break, mutex_read, mutex_release, mutex_renew, mutex_yield};
 
 /// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
 #[macro_export]
 macro_rules! conformance_suite {
     ($home:expr) => {
         $crate::conformance_suite! { $home =>
-            mutex_acquire mutex_renew mutex_release coupon_open coupon_issue coupon_read
+            mutex_acquire mutex_renew mutex_release mutex_yield mutex_read mutex_break
+            coupon_open coupon_issue coupon_read
         }
     };
     ($home:expr => $($operation:ident)+) => {

@@ -11,7 +11,9 @@ use lockgate::config::Config;
 use lockgate::error::StoreError;
 use lockgate::key::Name;
 use lockgate::stock::{CouponTerms, Issue};
-use lockgate::store::{Acquire, Fence, Lease, Release, Renew, Store, Token};
+use lockgate::store::{
+    Acquire, Attempt, Fence, Fences, IfTaken, Lease, Release, Renew, Renewal, Store, Token,
+};
 use lockgate::testing::eventually_async;
 use lockgate::testing::proxy::{Direction, FaultProxy};
 use lockgate::testing::services::{Cluster, Persistence, Redis, Reply, Sentinel};
@@ -71,17 +73,20 @@ async fn a_grant_whose_reply_is_lost_is_found_again_and_not_repeated() {
 async fn a_lock_whose_replies_are_lost_is_held_once_and_released_once() {
     let Behind { redis: _alive, proxy, store } = behind_a_proxy(|_| {}).await;
     let (mutex, token) = (name("mutex"), Token::random());
+    let renewal = [Renewal { mutex: mutex.clone(), token, lease: a_minute(), fences: 0 }];
     proxy.lose_next_reply();
-    let acquired = store.mutex_acquire(&mutex, &token, a_minute(), Fence::NONE).await.unwrap();
-    let Acquire::Granted { fence, .. } = acquired else { panic!("the token met itself as a stranger") };
+    let acquired = store.mutex_acquire(&mutex, &Attempt::new(token, a_minute())).await.unwrap();
+    let Acquire::Granted { fences: Fences { first: fence, .. }, .. } = acquired else {
+        panic!("the token met itself as a stranger")
+    };
     proxy.lose_next_reply();
-    assert_eq!(store.mutex_renew(&mutex, &token, a_minute()).await.unwrap(), Renew::Renewed);
+    assert!(matches!(store.mutex_renew(&renewal).await.unwrap()[..], [Renew::Renewed { .. }]));
     proxy.lose_next_reply();
     assert_eq!(store.mutex_release(&mutex, &token).await.unwrap(), Release::Released);
     assert_eq!(proxy.replies_lost(), 3);
 
-    let next = store.mutex_acquire(&mutex, &Token::random(), a_minute(), Fence::NONE).await.unwrap();
-    assert!(matches!(next, Acquire::Granted { fence: later, .. } if later > fence));
+    let next = store.mutex_acquire(&mutex, &Attempt::new(Token::random(), a_minute())).await.unwrap();
+    assert!(matches!(next, Acquire::Granted { fences, .. } if fences.first > fence));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -270,8 +275,10 @@ async fn fences_rise_even_when_redis_forgets_everything() {
     let mut last = Fence::NONE;
     for _ in 0..3 {
         let granted =
-            store.mutex_acquire(&name("mutex"), &Token::random(), a_minute(), Fence::NONE).await.unwrap();
-        let Acquire::Granted { fence, .. } = granted else { panic!("a forgotten lock was taken") };
+            store.mutex_acquire(&name("mutex"), &Attempt::new(Token::random(), a_minute())).await.unwrap();
+        let Acquire::Granted { fences: Fences { first: fence, .. }, .. } = granted else {
+            panic!("a forgotten lock was taken")
+        };
         assert!(fence > last, "{fence} after {last}");
         last = fence;
         redis.kill();
@@ -281,20 +288,26 @@ async fn fences_rise_even_when_redis_forgets_everything() {
 
 /// A lock that nobody gives back must not stay in Redis for ever, and one that was given back must be remembered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mutex_outlives_its_lease_by_a_minute_and_no_more() {
+async fn a_mutex_leaves_redis_with_its_lease_or_a_minute_after_its_release() {
     let redis = Redis::start(Persistence::Off).unwrap();
     let store = Arc::clone(Gate::open(&redis.url()).await.unwrap().store());
     let (mutex, token) = (name("mutex"), Token::random());
-    let millis_left = || match redis.command(&["PTTL", "lg:{0}:mutex:mutex"]).unwrap() {
+    let renewal = [Renewal { mutex: mutex.clone(), token, lease: a_minute(), fences: 1 }];
+    let millis_left = |key: &str| match redis.command(&["PTTL", key]).unwrap() {
         Reply::Int(millis) => millis,
         other => panic!("{other:?}"),
     };
-    store.mutex_acquire(&mutex, &token, a_minute(), Fence::NONE).await.unwrap();
-    assert!((60_001..=120_000).contains(&millis_left()));
-    store.mutex_renew(&mutex, &token, a_minute()).await.unwrap();
-    assert!((60_001..=120_000).contains(&millis_left()));
+    let two_minutes = Lease::new(Duration::from_secs(120)).unwrap();
+    store.mutex_acquire(&mutex, &Attempt::new(token, two_minutes)).await.unwrap();
+    assert!((60_001..=120_000).contains(&millis_left("lg:{0}:mutex:mutex")));
+    store.mutex_renew(&renewal).await.unwrap();
+    assert!((1..=60_000).contains(&millis_left("lg:{0}:mutex:mutex")));
+    let waiting = Attempt { if_taken: IfTaken::Queue(None), ..Attempt::new(Token::random(), a_minute()) };
+    store.mutex_acquire(&mutex, &waiting).await.unwrap();
+    assert!((60_001..=600_000).contains(&millis_left("lg:{0}:mutex-queue:mutex")));
     store.mutex_release(&mutex, &token).await.unwrap();
-    assert!((1..=60_000).contains(&millis_left()));
+    assert!((1..=60_000).contains(&millis_left("lg:{0}:mutex:mutex")));
+    assert_eq!(millis_left("lg:{0}:mutex-queue:mutex"), -2, "a queue without waiters is still there");
 }
 
 #[tokio::test(flavor = "multi_thread")]

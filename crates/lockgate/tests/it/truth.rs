@@ -12,7 +12,9 @@ use lockgate::config::Config;
 use lockgate::error::StoreError;
 use lockgate::key::Name;
 use lockgate::store::memory::MemoryStore;
-use lockgate::store::{Acquire, CouponTerms, Fence, Issue, Lease, Release, Renew, Store, Token};
+use lockgate::store::{
+    Acquire, Attempt, CouponTerms, Fence, Issue, Lease, Release, Renew, Renewal, Store, Token,
+};
 use lockgate::testing::breakable::{Break, BreakableStore};
 use lockgate::testing::history::{self, Bounds, Judged, Pending, Recorder, Verdict, Violation, check};
 use lockgate::testing::proxy::FaultProxy;
@@ -87,17 +89,19 @@ impl Crowd {
         for _ in 0..100 {
             let call = history::Acquire { lock: mutex.to_string(), lease_ms };
             let pending = self.recorder.invoke(call).unwrap();
-            let answer = self.store.mutex_acquire(mutex, token, lease, Fence::NONE).await;
+            let answer = self.store.mutex_acquire(mutex, &Attempt::new(*token, lease)).await;
             let answer = write_down(pending, answer, |answer| match answer {
-                Acquire::Granted { fence, .. } => history::AcquireAnswer::Acquired { fence: fence.get() },
-                Acquire::Taken { .. } => history::AcquireAnswer::Denied,
+                Acquire::Granted { fences, .. } => {
+                    history::AcquireAnswer::Acquired { fence: fences.first.get() }
+                }
+                Acquire::Taken { .. } | Acquire::Queued { .. } => history::AcquireAnswer::Denied,
             });
             match answer {
-                Ok(Acquire::Granted { fence, .. }) => return Some(fence),
+                Ok(Acquire::Granted { fences, .. }) => return Some(fences.first),
                 Ok(Acquire::Taken { lease_left }) => {
                     tokio::time::sleep(lease_left.min(Duration::from_millis(1))).await;
                 }
-                Err(_) => return None,
+                Ok(Acquire::Queued { .. }) | Err(_) => return None,
             }
         }
         None
@@ -107,9 +111,10 @@ impl Crowd {
         let lease_ms = u64::try_from(lease.length().as_millis()).unwrap();
         let call = history::Renew { lock: mutex.to_string(), fence: fence.get(), lease_ms };
         let pending = self.recorder.invoke(call).unwrap();
-        let answer = self.store.mutex_renew(mutex, token, lease).await;
-        let _ = write_down(pending, answer, |answer| match answer {
-            Renew::Renewed => history::RenewAnswer::Renewed,
+        let renewal = [Renewal { mutex: mutex.clone(), token: *token, lease, fences: 0 }];
+        let answer = self.store.mutex_renew(&renewal).await;
+        let _ = write_down(pending, answer, |answers| match answers[0] {
+            Renew::Renewed { .. } => history::RenewAnswer::Renewed,
             Renew::NotHeld => history::RenewAnswer::Lost,
         });
     }
@@ -120,7 +125,7 @@ impl Crowd {
         let answer = self.store.mutex_release(mutex, token).await;
         let _ = write_down(pending, answer, |answer| match answer {
             Release::Released => history::ReleaseAnswer::Released,
-            Release::NotHeld => history::ReleaseAnswer::NotHeld,
+            Release::Left | Release::NotHeld => history::ReleaseAnswer::NotHeld,
         });
     }
 

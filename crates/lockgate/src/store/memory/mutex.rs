@@ -1,46 +1,195 @@
 //! The mutex operations, in memory.
 //!
-//! | `holder` | deadline | means | an acquire by another token |
+//! | `holder` | deadline | means | an attempt by another token |
 //! | --- | --- | --- | --- |
-//! | `Some` | ahead | held | is told how long |
-//! | `Some` | passed | the lease ran out, nobody came since | gets it |
-//! | `None` | – | released by `last_released` | gets it (that token itself does not: its call is late) |
+//! | `Some` | ahead | held | is told how long, or waits |
+//! | `Some` | passed, queue not empty | the lease ran out, and nobody has asked since | first sees the next waiter get it |
+//! | `Some` | passed, queue empty | the lease ran out, nobody came since | gets it |
+//! | `None` | – | released; the queue is empty | gets it (the two tokens that released last do not: their call is late) |
 //! | no entry | – | never held, or forgotten | gets it |
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::Now;
+use super::{Now, Post};
 use crate::clock::Moment;
 use crate::key::Name;
 use crate::store::mutex::RELEASED_KEPT;
-use crate::store::{Acquire, Fence, Lease, Release, Renew, Token};
+use crate::store::{
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, MutexStatus, News, Release, Renew,
+    Renewal, Ticket, Token,
+};
 
 #[derive(Debug)]
 struct Entry {
     holder: Option<Token>,
-    last_released: Option<Token>,
+    /// The last that gave it back in good order; and the one before, as long as nobody has taken it since.
+    released: [Option<Token>; 2],
+    /// The highest fence given out.
     fence: Fence,
     /// When the lease ends; after a release, when it was released.
     deadline: Moment,
+    /// Somebody wants to hear when it is free.
+    watched: bool,
+    queue: Queue,
+}
+
+/// Who waits, in the order of their tickets.
+#[derive(Debug, Default)]
+struct Queue {
+    by_ticket: BTreeMap<Ticket, Token>,
+    by_token: HashMap<Token, Ticket>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.by_ticket.is_empty()
+    }
+
+    /// Lets `token` in: with its old ticket, or behind everybody.
+    fn join(&mut self, token: Token, old: Option<Ticket>, now: Now) -> Ticket {
+        if let Some(ticket) = self.by_token.get(&token) {
+            return *ticket;
+        }
+        let last = self.by_ticket.last_key_value().map_or(0, |(ticket, _)| ticket.get());
+        let mut ticket = old.unwrap_or(Ticket::new((last + 1).max(now.wall.as_micros())));
+        while self.by_ticket.contains_key(&ticket) {
+            ticket = Ticket::new(ticket.get() + 1);
+        }
+        self.by_ticket.insert(ticket, token);
+        self.by_token.insert(token, ticket);
+        ticket
+    }
+
+    fn leave(&mut self, token: Token) -> bool {
+        let ticket = self.by_token.remove(&token);
+        ticket.is_some_and(|ticket| self.by_ticket.remove(&ticket).is_some())
+    }
+
+    fn pop_first(&mut self) -> Option<Token> {
+        let (_, token) = self.by_ticket.pop_first()?;
+        self.by_token.remove(&token);
+        Some(token)
+    }
+
+    fn ahead_of(&self, ticket: Ticket) -> u64 {
+        let is_last = self.by_ticket.last_key_value().is_some_and(|(last, _)| *last == ticket);
+        let ahead = if is_last { self.by_ticket.len() - 1 } else { self.by_ticket.range(..ticket).count() };
+        u64::try_from(ahead).unwrap_or(u64::MAX)
+    }
 }
 
 impl Entry {
+    fn new(now: Now) -> Self {
+        let released = [None, None];
+        let (fence, deadline, queue) = (Fence::NONE, now.monotonic, Queue::default());
+        Self { holder: None, released, fence, deadline, watched: false, queue }
+    }
+
     fn is_held(&self, now: Now) -> bool {
         self.holder.is_some() && self.deadline > now.monotonic
     }
 
-    /// Whether Redis would have let it expire.
-    fn is_forgotten(&self, now: Now) -> bool {
-        self.deadline + RELEASED_KEPT <= now.monotonic
-    }
-
-    fn was_released_by(&self, token: Token, now: Now) -> bool {
-        self.last_released == Some(token) && !self.is_forgotten(now)
-    }
-
     fn is_held_by(&self, token: Token, now: Now) -> bool {
-        self.holder == Some(token) && self.deadline > now.monotonic
+        self.holder == Some(token) && self.is_held(now)
+    }
+
+    /// Whether Redis would have let it expire. A fence that is ahead of the clock must not be forgotten.
+    fn is_forgotten(&self, now: Now) -> bool {
+        let kept = if self.holder.is_some() { Duration::ZERO } else { RELEASED_KEPT };
+        let is_over = self.deadline + kept <= now.monotonic;
+        is_over && self.queue.is_empty() && self.fence.get() < now.wall.as_micros()
+    }
+
+    fn was_released_by(&self, token: Token) -> bool {
+        self.released.contains(&Some(token))
+    }
+
+    fn lease_left(&self, now: Now) -> Duration {
+        self.deadline.since(now.monotonic)
+    }
+
+    /// Reserves `count` fences above all that were given out and above `seen`.
+    fn reserve(&mut self, now: Now, seen: Fence, count: u64) -> Fences {
+        let above = self.fence.max(seen).get() + 1;
+        let first = above.max(now.wall.as_micros());
+        let fences = Fences { first: Fence::new(first), last: Fence::new(first + count - 1) };
+        self.fence = fences.last;
+        fences
+    }
+
+    fn is_now_held_by(&mut self, token: Token, until: Moment) {
+        (self.holder, self.deadline) = (Some(token), until);
+        self.released[1] = None;
+    }
+
+    fn give(&mut self, now: Now, attempt: &Attempt) -> Acquire {
+        let fences = self.reserve(now, attempt.fence_seen, attempt.fences);
+        let lease_left = attempt.lease.length();
+        self.is_now_held_by(attempt.token, now.monotonic + lease_left);
+        Acquire::Granted { fences, lease_left }
+    }
+
+    /// Gives it to the first waiter who is there; says to whom. `asking` is told by the answer to its call instead.
+    fn give_to_next(&mut self, now: Now, post: &mut Post<'_>, asking: Option<Token>) -> Option<Token> {
+        while let Some(token) = self.queue.pop_first() {
+            let listener = post.listener(token.ear());
+            if listener.is_none() && asking != Some(token) {
+                continue;
+            }
+            let fences = self.reserve(now, Fence::NONE, FENCE_BLOCK);
+            self.is_now_held_by(token, now.monotonic + post.claim);
+            if let Some(listener) = listener.filter(|_| asking != Some(token)) {
+                let news = News::Granted { token, fences, granted_at: now.wall, lease: post.claim };
+                post.tell(listener, news);
+            }
+            return Some(token);
+        }
+        None
+    }
+
+    /// A lease that ran out is noticed by the next call on the mutex.
+    fn notice_the_end_of_the_lease(&mut self, now: Now, post: &mut Post<'_>, asking: Option<Token>) {
+        if !self.is_held(now) && !self.queue.is_empty() {
+            self.give_to_next(now, post, asking);
+        }
+    }
+
+    /// Nobody holds it any more: the next waiter does, or those who watch hear of it.
+    fn pass_on(&mut self, mutex: &Name, now: Now, post: &mut Post<'_>) {
+        (self.holder, self.deadline) = (None, now.monotonic);
+        if self.give_to_next(now, post, None).is_none() && std::mem::take(&mut self.watched) {
+            post.tell_all(&News::Freed(mutex.clone()));
+        }
+    }
+
+    fn enqueue(&mut self, token: Token, old: Option<Ticket>, now: Now) -> Acquire {
+        let ticket = self.queue.join(token, old, now);
+        let (ahead, lease_left) = (self.queue.ahead_of(ticket), self.lease_left(now));
+        Acquire::Queued { ticket, ahead, lease_left, now: now.wall }
+    }
+
+    fn take(&mut self, now: Now, attempt: &Attempt, post: &mut Post<'_>) -> Acquire {
+        self.notice_the_end_of_the_lease(now, post, Some(attempt.token));
+        let lease_left = self.lease_left(now);
+        if self.is_held_by(attempt.token, now) {
+            let first = Fence::new(self.fence.get() + 1 - attempt.fences);
+            return Acquire::Granted { fences: Fences { first, last: self.fence }, lease_left };
+        }
+        if self.was_released_by(attempt.token) {
+            return Acquire::Taken { lease_left: Duration::ZERO };
+        }
+        if !self.is_held(now) {
+            return self.give(now, attempt);
+        }
+        match attempt.if_taken {
+            IfTaken::Leave => Acquire::Taken { lease_left },
+            IfTaken::Watch => {
+                self.watched = true;
+                Acquire::Taken { lease_left }
+            }
+            IfTaken::Queue(old) => self.enqueue(attempt.token, old, now),
+        }
     }
 }
 
@@ -61,79 +210,121 @@ impl Mutexes {
         self.entries.retain(|_, entry| !entry.is_forgotten(now));
         self.sweep_at = (self.entries.len() * 2).max(1_024);
     }
+
+    /// The entry of `mutex`; a new one when there is none, or only one that is forgotten.
+    fn entry(&mut self, mutex: &Name, now: Now) -> &mut Entry {
+        self.sweep(now);
+        let entry = self.entries.entry(mutex.clone()).or_insert_with(|| Entry::new(now));
+        if entry.is_forgotten(now) {
+            *entry = Entry::new(now);
+        }
+        entry
+    }
 }
 
 pub(super) fn mutex_acquire(
     mutexes: &mut Mutexes,
     now: Now,
+    post: &mut Post<'_>,
     mutex: &Name,
-    token: Token,
-    lease: Lease,
-    fence_seen: Fence,
+    attempt: &Attempt,
 ) -> Acquire {
-    mutexes.sweep(now);
-    let previous = mutexes.entries.get(mutex);
-    if let Some(entry) = previous.filter(|entry| entry.is_held(now)) {
-        let lease_left = entry.deadline.since(now.monotonic);
-        return match entry.is_held_by(token, now) {
-            true => Acquire::Granted { fence: entry.fence, lease_left },
-            false => Acquire::Taken { lease_left },
-        };
-    }
-    if previous.is_some_and(|entry| entry.was_released_by(token, now)) {
-        return Acquire::Taken { lease_left: Duration::ZERO };
-    }
-    let above = previous.map_or(Fence::NONE, |entry| entry.fence).max(fence_seen);
-    let fence = Fence::new((above.get() + 1).max(now.wall.as_micros()));
-    let deadline = now.monotonic + lease.length();
-    let entry = Entry { holder: Some(token), last_released: None, fence, deadline };
-    mutexes.entries.insert(mutex.clone(), entry);
-    Acquire::Granted { fence, lease_left: lease.length() }
+    mutexes.entry(mutex, now).take(now, attempt, post)
 }
 
-pub(super) fn mutex_renew(
-    mutexes: &mut Mutexes,
-    now: Now,
-    mutex: &Name,
-    token: Token,
-    lease: Lease,
-) -> Renew {
-    match mutexes.entries.get_mut(mutex) {
-        Some(entry) if entry.is_held_by(token, now) => {
-            entry.deadline = now.monotonic + lease.length();
-            Renew::Renewed
+pub(super) fn mutex_renew(mutexes: &mut Mutexes, now: Now, renewals: &[Renewal]) -> Vec<Renew> {
+    let renew = |renewal: &Renewal| match mutexes.entries.get_mut(&renewal.mutex) {
+        Some(entry) if entry.is_held_by(renewal.token, now) => {
+            entry.deadline = now.monotonic + renewal.lease.length();
+            let fences = (renewal.fences > 0).then(|| entry.reserve(now, Fence::NONE, renewal.fences));
+            Renew::Renewed { fences, others_wait: entry.watched || !entry.queue.is_empty() }
         }
         _ => Renew::NotHeld,
+    };
+    renewals.iter().map(renew).collect()
+}
+
+pub(super) fn mutex_release(
+    mutexes: &mut Mutexes,
+    now: Now,
+    post: &mut Post<'_>,
+    mutex: &Name,
+    token: Token,
+) -> Release {
+    let entry = mutexes.entry(mutex, now);
+    let has_left = entry.queue.leave(token);
+    entry.notice_the_end_of_the_lease(now, post, None);
+    if entry.is_held_by(token, now) {
+        entry.released = [Some(token), entry.released[0]];
+        entry.pass_on(mutex, now, post);
+        return Release::Released;
+    }
+    match (entry.was_released_by(token), has_left) {
+        (true, _) => Release::Released,
+        (false, true) => Release::Left,
+        (false, false) => Release::NotHeld,
     }
 }
 
-pub(super) fn mutex_release(mutexes: &mut Mutexes, now: Now, mutex: &Name, token: Token) -> Release {
-    match mutexes.entries.get_mut(mutex) {
-        Some(entry) if entry.is_held_by(token, now) => {
-            entry.holder = None;
-            entry.last_released = Some(token);
-            entry.deadline = now.monotonic;
-            Release::Released
-        }
-        Some(entry) if entry.was_released_by(token, now) => Release::Released,
-        _ => Release::NotHeld,
+pub(super) fn mutex_yield(
+    mutexes: &mut Mutexes,
+    now: Now,
+    post: &mut Post<'_>,
+    mutex: &Name,
+    token: Token,
+    next: &Attempt,
+) -> Acquire {
+    let entry = mutexes.entry(mutex, now);
+    if !entry.is_held_by(token, now) {
+        return entry.take(now, next, post);
     }
+    entry.released = [Some(token), entry.released[0]];
+    (entry.holder, entry.deadline) = (None, now.monotonic);
+    if entry.queue.is_empty() {
+        return entry.give(now, next);
+    }
+    entry.enqueue(next.token, None, now);
+    entry.give_to_next(now, post, Some(next.token));
+    entry.take(now, next, post)
+}
+
+pub(super) fn mutex_read(mutexes: &Mutexes, now: Now, mutex: &Name) -> MutexStatus {
+    let Some(entry) = mutexes.entries.get(mutex).filter(|entry| !entry.is_forgotten(now)) else {
+        return MutexStatus { holder: None, fence: Fence::NONE, waiting: 0, first_waiting: Vec::new() };
+    };
+    let holder = entry.holder.filter(|_| entry.is_held(now));
+    MutexStatus {
+        holder: holder.map(|token| Holder { token, lease_left: entry.lease_left(now) }),
+        fence: entry.fence,
+        waiting: u64::try_from(entry.queue.by_ticket.len()).unwrap_or(u64::MAX),
+        first_waiting: entry.queue.by_ticket.values().take(MutexStatus::MAX_LISTED).copied().collect(),
+    }
+}
+
+pub(super) fn mutex_break(mutexes: &mut Mutexes, now: Now, post: &mut Post<'_>, mutex: &Name) -> Fence {
+    let entry = mutexes.entry(mutex, now);
+    let fence = entry.reserve(now, Fence::NONE, 1).last;
+    entry.pass_on(mutex, now, post);
+    fence
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::store::Lease;
 
     #[test]
     fn mutexes_that_nobody_needs_any_more_take_no_memory() {
         let clock = Clock::fake();
         let mut mutexes = Mutexes::default();
+        let ears = HashMap::new();
+        let mut post = Post::new(&ears, Duration::from_secs(1));
         for number in 0..100_000_u32 {
             let now = Now { monotonic: clock.monotonic(), wall: clock.wall() };
             let name = Name::new("mutex", number.to_string()).unwrap();
-            let lease = Lease::new(Duration::from_secs(1)).unwrap();
-            mutex_acquire(&mut mutexes, now, &name, Token::from_bits(1), lease, Fence::NONE);
+            let attempt = Attempt::new(Token::from_bits(1), Lease::new(Duration::from_secs(1)).unwrap());
+            mutex_acquire(&mut mutexes, now, &mut post, &name, &attempt);
             clock.advance(Duration::from_secs(1));
         }
         assert!(mutexes.entries.len() <= 1_024, "{} are kept", mutexes.entries.len());

@@ -11,8 +11,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use redis::aio::MultiplexedConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, RedisResult,
-    TlsCertificates,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError,
+    RedisResult, TlsCertificates,
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -46,7 +46,8 @@ pub(super) struct Live {
     dial: u64,
 }
 
-enum Endpoint {
+/// A server, or those who know which one it is.
+pub(super) enum Endpoint {
     Server(Box<Client>),
     Sentinel(Box<Mutex<SentinelClient>>),
 }
@@ -56,7 +57,7 @@ impl Lane {
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(config.response_timeout));
-        let endpoint = Endpoint::of(master, trusted_certificates(config)?)?;
+        let endpoint = Endpoint::of(master, trusted_certificates(config)?, ProtocolVersion::RESP2)?;
         let (live, dials) = (RwLock::new(None), AtomicU64::new(0));
         let shared = Arc::new(Shared { endpoint, settings, clock, live, dials });
         Ok(Self { shared, dialing: Arc::default() })
@@ -127,17 +128,21 @@ impl Shared {
 }
 
 impl Endpoint {
-    fn of(master: &Master, certificates: Option<TlsCertificates>) -> RedisResult<Self> {
+    pub(super) fn of(
+        master: &Master,
+        certificates: Option<TlsCertificates>,
+        protocol: ProtocolVersion,
+    ) -> RedisResult<Self> {
         Ok(match master {
-            Master::At(server) => Endpoint::Server(Box::new(client(server, certificates)?)),
+            Master::At(server) => Endpoint::Server(Box::new(client(server, certificates, protocol)?)),
             Master::KnownToSentinels { sentinels, name, access } => {
-                let sentinel = sentinel_client(sentinels, name, access, certificates)?;
+                let sentinel = sentinel_client(sentinels, name, access, certificates, protocol)?;
                 Endpoint::Sentinel(Box::new(Mutex::new(sentinel)))
             }
         })
     }
 
-    async fn dial(&self, settings: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
+    pub(super) async fn dial(&self, settings: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
         match self {
             Endpoint::Server(client) => client.get_multiplexed_async_connection_with_config(settings).await,
             Endpoint::Sentinel(sentinel) => {
@@ -147,8 +152,13 @@ impl Endpoint {
     }
 }
 
-fn client(server: &ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
-    let server = server.clone().set_tcp_settings(tcp_settings());
+fn client(
+    server: &ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+    protocol: ProtocolVersion,
+) -> RedisResult<Client> {
+    let settings = server.redis_settings().clone().set_protocol(protocol);
+    let server = server.clone().set_tcp_settings(tcp_settings()).set_redis_settings(settings);
     match certificates {
         Some(certificates) if matches!(server.addr(), ConnectionAddr::TcpTls { .. }) => {
             Client::build_with_tls(server, certificates)
@@ -162,10 +172,12 @@ fn sentinel_client(
     name: &str,
     access: &ConnectionInfo,
     certificates: Option<TlsCertificates>,
+    protocol: ProtocolVersion,
 ) -> RedisResult<SentinelClient> {
     let addresses = sentinels.iter().map(|sentinel| sentinel.addr().clone());
     let mut builder = SentinelClientBuilder::new(addresses, name, SentinelServerType::Master)?
         .set_client_to_redis_db(access.redis_settings().db())
+        .set_client_to_redis_protocol(protocol)
         .set_client_to_redis_tcp_settings(tcp_settings())
         .set_client_to_sentinel_tcp_settings(tcp_settings());
     if let Some(username) = access.redis_settings().username() {

@@ -235,7 +235,7 @@ fn code_of(why: &RedisError) -> Option<&str> {
 }
 
 /// The interval, give or take a half, so that those who failed together do not come back together.
-fn jittered(interval: Duration) -> Duration {
+pub(super) fn jittered(interval: Duration) -> Duration {
     let mut byte = [128];
     // Without randomness, the interval itself will do.
     let _ = getrandom::fill(&mut byte);

@@ -3,55 +3,110 @@
 use std::time::Duration;
 
 use super::RedisStore;
-use super::script::{MUTEX_ACQUIRE, MUTEX_RELEASE, MUTEX_RENEW, unsigned};
+use super::script::{
+    MUTEX_ACQUIRE, MUTEX_BREAK, MUTEX_READ, MUTEX_RELEASE, MUTEX_RENEW, MUTEX_YIELD, Reply, Script,
+    ScriptCall, unsigned,
+};
+use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::{Kind, Name};
-use crate::store::mutex::{RELEASED_KEPT, check_fence_seen};
-use crate::store::{Acquire, Fence, Lease, Release, Renew, Token};
+use crate::store::mutex::{QUEUE_KEPT, RELEASED_KEPT, check_renewals};
+use crate::store::{
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MutexStatus, Release, Renew,
+    Renewal, Ticket, Token,
+};
 
-const KEPT_MS: u128 = RELEASED_KEPT.as_millis();
+/// `PX` counts whole milliseconds from the beginning of the present one, so a lease may end this much early.
+const ROUNDING: Duration = Duration::from_millis(1);
+
+/// The shared script spells these out.
+const _: () = assert!(FENCE_BLOCK == 64 && QUEUE_KEPT.as_millis() == 600_000);
 
 pub(super) async fn mutex_acquire(
     store: &RedisStore,
     mutex: &Name,
-    token: &Token,
-    lease: Lease,
-    fence_seen: Fence,
+    attempt: &Attempt,
 ) -> Result<Acquire, StoreError> {
-    check_fence_seen(fence_seen)?;
-    let call = MUTEX_ACQUIRE
-        .on(&[store.keys.key(Kind::Mutex, mutex)])
-        .arg(token.to_string())
-        .arg(millis(lease))
-        .arg(fence_seen.get())
-        .arg(KEPT_MS.to_string());
-    let reply = call.send(&store.link).await?;
+    attempt.check()?;
+    let (if_taken, ticket) = match attempt.if_taken {
+        IfTaken::Leave => ("leave", 0),
+        IfTaken::Watch => ("watch", 0),
+        IfTaken::Queue(ticket) => ("queue", ticket.map_or(0, Ticket::get)),
+    };
+    let call = on_mutex(&MUTEX_ACQUIRE, store, mutex)
+        .arg(attempt.token.to_string())
+        .arg(millis(attempt.lease))
+        .arg(attempt.fences)
+        .arg(attempt.fence_seen.get())
+        .arg(if_taken)
+        .arg(ticket)
+        .arg(&store.house.claim_ms)
+        .arg(&store.house.ears)
+        .arg(store.house.skip);
+    acquired(&call.send(&store.link).await?)
+}
+
+fn acquired(reply: &Reply) -> Result<Acquire, StoreError> {
     match reply.parts() {
-        ("granted", &[fence, left]) => {
-            Ok(Acquire::Granted { fence: Fence::new(unsigned(fence)), lease_left: micros(left) })
+        ("granted", &[first, last, left]) => {
+            let fences = Fences { first: fence(first), last: fence(last) };
+            Ok(Acquire::Granted { fences, lease_left: trusted(left) })
         }
         ("taken", &[left]) => Ok(Acquire::Taken { lease_left: micros(left) }),
+        ("queued", &[ticket, ahead, left, now]) => Ok(Acquire::Queued {
+            ticket: Ticket::new(unsigned(ticket)),
+            ahead: unsigned(ahead),
+            lease_left: micros(left),
+            now: Timestamp::from_micros(unsigned(now)),
+        }),
         _ => reply.unexpected(),
     }
 }
 
-pub(super) async fn mutex_renew(
-    store: &RedisStore,
-    mutex: &Name,
-    token: &Token,
-    lease: Lease,
-) -> Result<Renew, StoreError> {
-    let call = MUTEX_RENEW
-        .on(&[store.keys.key(Kind::Mutex, mutex)])
-        .arg(token.to_string())
-        .arg(millis(lease))
-        .arg(KEPT_MS.to_string());
-    let reply = call.send(&store.link).await?;
-    match reply.parts() {
-        ("renewed", []) => Ok(Renew::Renewed),
-        ("not-held", []) => Ok(Renew::NotHeld),
-        _ => reply.unexpected(),
+pub(super) async fn mutex_renew(store: &RedisStore, renewals: &[Renewal]) -> Result<Vec<Renew>, StoreError> {
+    check_renewals(renewals)?;
+    let mut answers = vec![Renew::NotHeld; renewals.len()];
+    // A script may touch one partition only. One after the other, so that no more calls are under way than callers.
+    let mut by_partition: Vec<_> = renewals.iter().enumerate().collect();
+    by_partition.sort_by_key(|(_, renewal)| store.keys.partition_of(&renewal.mutex));
+    let same_partition = |one: &(usize, &Renewal), two: &(usize, &Renewal)| {
+        store.keys.partition_of(&one.1.mutex) == store.keys.partition_of(&two.1.mutex)
+    };
+    for of_one_partition in by_partition.chunk_by(same_partition) {
+        renew_in_one_partition(store, of_one_partition, &mut answers).await?;
     }
+    Ok(answers)
+}
+
+async fn renew_in_one_partition(
+    store: &RedisStore,
+    renewals: &[(usize, &Renewal)],
+    answers: &mut [Renew],
+) -> Result<(), StoreError> {
+    let keys: Vec<_> =
+        renewals.iter().map(|(_, renewal)| store.keys.key(Kind::Mutex, &renewal.mutex)).collect();
+    let mut call = MUTEX_RENEW.on(&keys);
+    for (_, renewal) in renewals {
+        call = call.arg(renewal.token.to_string()).arg(millis(renewal.lease)).arg(renewal.fences);
+    }
+    let reply = call.send(&store.link).await?;
+    let ("renewed", pairs) = reply.parts() else { return reply.unexpected() };
+    if pairs.len() != 2 * renewals.len() {
+        return reply.unexpected();
+    }
+    for ((place, renewal), pair) in renewals.iter().zip(pairs.chunks_exact(2)) {
+        answers[*place] = renewed(pair[0], pair[1], renewal.fences);
+    }
+    Ok(())
+}
+
+fn renewed(last: i64, others_wait: i64, asked: u64) -> Renew {
+    if last == 0 {
+        return Renew::NotHeld;
+    }
+    let first = Fence::new((unsigned(last) + 1).saturating_sub(asked));
+    let fences = (asked > 0).then_some(Fences { first, last: fence(last) });
+    Renew::Renewed { fences, others_wait: others_wait != 0 }
 }
 
 pub(super) async fn mutex_release(
@@ -59,22 +114,111 @@ pub(super) async fn mutex_release(
     mutex: &Name,
     token: &Token,
 ) -> Result<Release, StoreError> {
-    let call = MUTEX_RELEASE
-        .on(&[store.keys.key(Kind::Mutex, mutex)])
+    let call = on_mutex(&MUTEX_RELEASE, store, mutex)
         .arg(token.to_string())
-        .arg(KEPT_MS.to_string());
+        .arg(&store.house.kept_ms)
+        .arg(&store.house.claim_ms)
+        .arg(&store.house.ears)
+        .arg(store.house.skip)
+        .arg(&store.house.freed);
     let reply = call.send(&store.link).await?;
     match reply.parts() {
         ("released", []) => Ok(Release::Released),
+        ("left", []) => Ok(Release::Left),
         ("not-held", []) => Ok(Release::NotHeld),
         _ => reply.unexpected(),
     }
 }
 
-fn millis(lease: Lease) -> String {
-    lease.length().as_millis().to_string()
+pub(super) async fn mutex_yield(
+    store: &RedisStore,
+    mutex: &Name,
+    token: &Token,
+    next: &Attempt,
+) -> Result<Acquire, StoreError> {
+    next.check()?;
+    let call = on_mutex(&MUTEX_YIELD, store, mutex)
+        .arg(token.to_string())
+        .arg(next.token.to_string())
+        .arg(millis(next.lease))
+        .arg(next.fences)
+        .arg(next.fence_seen.get())
+        .arg(&store.house.claim_ms)
+        .arg(&store.house.ears)
+        .arg(store.house.skip);
+    acquired(&call.send(&store.link).await?)
+}
+
+pub(super) async fn mutex_read(store: &RedisStore, mutex: &Name) -> Result<MutexStatus, StoreError> {
+    let call = on_mutex(&MUTEX_READ, store, mutex).arg(MutexStatus::MAX_LISTED);
+    let reply = call.send(&store.link).await?;
+    let mut tokens = reply.texts().iter().filter_map(|text| Token::parse(text));
+    let (holder, highest, waiting) = match reply.parts() {
+        ("free", &[highest, waiting]) => (None, highest, waiting),
+        ("held", &[highest, left, waiting]) => {
+            let Some(token) = tokens.next() else { return reply.unexpected() };
+            (Some(Holder { token, lease_left: micros(left) }), highest, waiting)
+        }
+        _ => return reply.unexpected(),
+    };
+    let (fence, waiting) = (fence(highest), unsigned(waiting));
+    Ok(MutexStatus { holder, fence, waiting, first_waiting: tokens.collect() })
+}
+
+pub(super) async fn mutex_break(store: &RedisStore, mutex: &Name) -> Result<Fence, StoreError> {
+    let call = on_mutex(&MUTEX_BREAK, store, mutex)
+        .arg(&store.house.kept_ms)
+        .arg(&store.house.claim_ms)
+        .arg(&store.house.ears)
+        .arg(store.house.skip)
+        .arg(&store.house.freed);
+    let reply = call.send(&store.link).await?;
+    match reply.parts() {
+        ("broken", &[highest]) => Ok(fence(highest)),
+        _ => reply.unexpected(),
+    }
+}
+
+/// What every call says about this installation, written out once.
+#[derive(Debug)]
+pub(super) struct House {
+    claim_ms: String,
+    kept_ms: String,
+    ears: String,
+    freed: String,
+    /// Whether the number of receivers of a message can be believed: not on a cluster, where other nodes have some.
+    skip: &'static str,
+}
+
+impl House {
+    pub(super) fn new(claim: Duration, ears: String, freed: String, is_cluster: bool) -> Self {
+        Self {
+            claim_ms: claim.as_millis().max(1).to_string(),
+            kept_ms: RELEASED_KEPT.as_millis().to_string(),
+            ears,
+            freed,
+            skip: if is_cluster { "0" } else { "1" },
+        }
+    }
+}
+
+fn on_mutex(script: &'static Script, store: &RedisStore, mutex: &Name) -> ScriptCall {
+    script.on(&[store.keys.key(Kind::Mutex, mutex), store.keys.key(Kind::MutexQueue, mutex)])
+}
+
+fn millis(lease: Lease) -> u64 {
+    u64::try_from(lease.length().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn fence(number: i64) -> Fence {
+    Fence::new(unsigned(number))
 }
 
 fn micros(left: i64) -> Duration {
     Duration::from_micros(unsigned(left))
+}
+
+/// What is left of a lease for somebody who relies on it.
+pub(super) fn trusted(left: i64) -> Duration {
+    micros(left).saturating_sub(ROUNDING)
 }

@@ -1,40 +1,32 @@
--- Gives the mutex to a token when nobody holds it.
+-- Gives the mutex to a token when nobody holds it and nobody waits for it; otherwise does what if_taken says.
 --
--- KEYS[1]  mutex          string '<h|r>:<token>:<fence>:<deadline_us>', numbers with 16 digits; h = held by the token
---                         until the deadline, r = released by the token. Outlives its lease by kept_ms.
--- ARGV[1]  token          32 hexadecimal digits, new for every attempt
+-- KEYS[1]  mutex          see shared/mutex.lua
+-- KEYS[2]  queue          see shared/mutex.lua
+-- ARGV[1]  token          32 hexadecimal digits, new for every attempt; the first 16 are the ear of its process
 -- ARGV[2]  lease_ms
--- ARGV[3]  fence_seen     the highest fence that the caller knows of, or 0
--- ARGV[4]  kept_ms        how long the mutex is remembered after its lease
+-- ARGV[3]  fences         how many to reserve
+-- ARGV[4]  fence_seen     the highest fence that the caller knows of, or 0
+-- ARGV[5]  if_taken       leave, watch or queue
+-- ARGV[6]  ticket         its old place in the queue, or 0
+-- ARGV[7]  claim_ms       for how long a waiter holds what it was given before it has said a word
+-- ARGV[8]  ears           the channel of a process, without its ear
+-- ARGV[9]  skip           1: a waiter whose channel nobody hears is passed over
 --
--- Returns  {'granted', fence, lease_left_us}   also when the token held it before: a re-sent call changes nothing
---          {'taken', lease_left_us}            0 left: by the token itself, which has released it; the call is late
+-- Returns  {'granted', first_fence, last_fence, lease_left_us}   also when the token held it before: a re-sent call
+--                                                                changes nothing
+--          {'taken', lease_left_us}   0 left: by the token itself, which has released it; the call is late
+--          {'queued', ticket, ahead, lease_left_us, now_us}
 local mutex = KEYS[1]
+local queue = KEYS[2]
 local token = ARGV[1]
-local lease_ms = tonumber(ARGV[2])
-local fence_seen = tonumber(ARGV[3])
-local kept_ms = tonumber(ARGV[4])
+local lease_ms = ARGV[2]
+local fences = ARGV[3]
+local fence_seen = tonumber(ARGV[4])
+local if_taken = ARGV[5]
+local ticket = tonumber(ARGV[6])
+local claim_ms = ARGV[7]
+local ears = ARGV[8]
+local skip = ARGV[9]
 
-local time = redis.call('TIME')
-local now_us = time[1] * 1000000 + time[2]
-local fence = math.max(fence_seen + 1, now_us)
-
-local value = redis.call('GET', mutex)
-if value then
-  local held_fence = tonumber(string.sub(value, 36, 51))
-  local lease_left_us = tonumber(string.sub(value, 53)) - now_us
-  if string.byte(value) == 104 and lease_left_us > 0 then
-    if string.sub(value, 3, 34) == token then
-      return {'granted', held_fence, lease_left_us}
-    end
-    return {'taken', lease_left_us}
-  end
-  if string.byte(value) == 114 and string.sub(value, 3, 34) == token then
-    return {'taken', 0}
-  end
-  fence = math.max(fence, held_fence + 1)
-end
-
-local deadline_us = now_us + lease_ms * 1000
-redis.call('SET', mutex, string.format('h:%s:%016.0f:%016.0f', token, fence, deadline_us), 'PX', lease_ms + kept_ms)
-return {'granted', fence, lease_ms * 1000}
+local house = {claim_ms = claim_ms, ears = ears, skip = skip}
+return take(mutex, queue, token, lease_ms, fences, fence_seen, if_taken, ticket, house)

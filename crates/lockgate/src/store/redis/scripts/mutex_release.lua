@@ -1,26 +1,47 @@
--- Gives the mutex back, if the token holds it.
+-- Gives the mutex back, if the token holds it: to the first waiter who is there, or to nobody. A token that waits leaves
+-- the queue.
 --
--- KEYS[1]  mutex          see mutex_acquire.lua
+-- KEYS[1]  mutex          see shared/mutex.lua
+-- KEYS[2]  queue          see shared/mutex.lua
 -- ARGV[1]  token
--- ARGV[2]  kept_ms        see mutex_acquire.lua
+-- ARGV[2]  kept_ms        how long a released mutex is remembered
+-- ARGV[3]  claim_ms       see mutex_acquire.lua
+-- ARGV[4]  ears           see mutex_acquire.lua
+-- ARGV[5]  skip           see mutex_acquire.lua
+-- ARGV[6]  freed          the channel on which all hear of a mutex that is free
 --
--- Returns  {'released'}   also when the token released it before and nobody has taken it since
+-- Returns  {'released'}   also when the token released it before, and nobody else since
+--          {'left'}       it was waiting, and is no longer
 --          {'not-held'}
 local mutex = KEYS[1]
+local queue = KEYS[2]
 local token = ARGV[1]
 local kept_ms = ARGV[2]
+local claim_ms = ARGV[3]
+local ears = ARGV[4]
+local skip = ARGV[5]
+local freed = ARGV[6]
 
 local value = redis.call('GET', mutex)
-if not value or string.sub(value, 3, 34) ~= token then
-  return {'not-held'}
-end
-if string.byte(value) == 114 then
+if value and string.sub(value, 2, 33) == token then
+  local state = string.byte(value)
+  if state == HELD then
+    redis.call('SET', mutex, 'r' .. string.sub(value, 2), 'PX', kept_ms)
+  elseif state ~= RELEASED then
+    local house = {claim_ms = claim_ms, ears = ears, skip = skip, freed = freed}
+    pass_on(mutex, queue, state, token, string.sub(value, 34, 65), tonumber(string.sub(value, 66)), kept_ms, house)
+  end
   return {'released'}
 end
-local time = redis.call('TIME')
-local now_us = time[1] * 1000000 + time[2]
-if tonumber(string.sub(value, 53)) <= now_us then
-  return {'not-held'}
+if value and string.sub(value, 34, 65) == token then
+  return {'released'}
 end
-redis.call('SET', mutex, 'r' .. string.sub(value, 2), 'PX', kept_ms)
-return {'released'}
+local has_left = redis.call('ZREM', queue, token) == 1
+if not value then
+  -- The holder's lease ran out.
+  give_to_next(mutex, queue, 'q', NOBODY, 0, now_us(), {claim_ms = claim_ms, ears = ears, skip = skip})
+end
+if has_left then
+  return {'left'}
+end
+return {'not-held'}

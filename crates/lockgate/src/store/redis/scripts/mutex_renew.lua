@@ -1,26 +1,33 @@
--- Lets the lease of the mutex begin anew, if the token still holds it. A lease that ran out stays lost.
+-- Lets the leases of several mutexes begin anew, each if its token still holds it. A lease that ran out stays lost.
 --
--- KEYS[1]  mutex          see mutex_acquire.lua
--- ARGV[1]  token
--- ARGV[2]  lease_ms
--- ARGV[3]  kept_ms        see mutex_acquire.lua
+-- KEYS[..] mutexes        see shared/mutex.lua; all of one partition
+-- ARGV[..] renewals       three for each mutex: token, lease_ms, fences (how many more to reserve, or 0)
 --
--- Returns  {'renewed'}
---          {'not-held'}
-local mutex = KEYS[1]
-local token = ARGV[1]
-local lease_ms = tonumber(ARGV[2])
-local kept_ms = tonumber(ARGV[3])
+-- Returns  {'renewed', …}  two for each mutex: its highest fence, or 0 if it is not held by the token; and whether
+--                          somebody waits (1 or 0)
+local mutexes = KEYS
+local renewals = ARGV
 
-local value = redis.call('GET', mutex)
-if not value or string.sub(value, 1, 34) ~= 'h:' .. token then
-  return {'not-held'}
+local answer = {'renewed'}
+for i, mutex in ipairs(mutexes) do
+  local token, lease_ms, fences = renewals[3 * i - 2], renewals[3 * i - 1], tonumber(renewals[3 * i])
+  local value = redis.call('GET', mutex)
+  local fence, others_wait = 0, 0
+  if value and string.sub(value, 2, 33) == token and string.byte(value) ~= RELEASED then
+    local state = string.byte(value)
+    fence = tonumber(string.sub(value, 66))
+    if fences == 0 then
+      redis.call('PEXPIRE', mutex, lease_ms)
+    else
+      local before = string.sub(value, 34, 65)
+      local _, last = give(mutex, string.char(state), token, before, fence, now_us(), fences, lease_ms)
+      fence = last
+    end
+    if state ~= HELD then
+      others_wait = 1
+    end
+  end
+  answer[2 * i] = fence
+  answer[2 * i + 1] = others_wait
 end
-local time = redis.call('TIME')
-local now_us = time[1] * 1000000 + time[2]
-if tonumber(string.sub(value, 53)) <= now_us then
-  return {'not-held'}
-end
-local held_until_here = string.sub(value, 1, 52)
-redis.call('SET', mutex, held_until_here .. string.format('%016.0f', now_us + lease_ms * 1000), 'PX', lease_ms + kept_ms)
-return {'renewed'}
+return answer

@@ -1,0 +1,194 @@
+//! Hears what concerns this process: one subscription, on a connection of its own.
+//!
+//! **Promise:** a subscription that ends comes back by itself, to whoever is the master then; it is noticed within about a
+//! second when the other side falls silent. Whenever it is confirmed, also for the first time, the listener hears
+//! [`News::Listening`]: what was said before that may be lost. **Not promised:** that every message arrives.
+//!
+//! On a cluster it is an ordinary subscription with one of the nodes, which pass messages on to each other: messages
+//! are few (one per hand-over between processes), and it needs no node of its own per partition.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisResult, Value};
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+use super::lane::Endpoint;
+use super::link::jittered;
+use super::mutex::trusted;
+use crate::clock::Timestamp;
+use crate::config::RedisConfig;
+use crate::key::{Keyspace, Kind};
+use crate::store::news::SharedListener;
+use crate::store::{EarId, FENCE_BLOCK, Fence, Fences, Hearing, News, Token};
+
+/// How often a silent subscription is asked whether it still lives.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+
+/// Where one can subscribe.
+pub(super) struct Stations {
+    endpoints: Vec<Endpoint>,
+    settings: AsyncConnectionConfig,
+    retry_interval: Duration,
+}
+
+impl Stations {
+    pub(super) fn new(endpoints: Vec<Endpoint>, config: &RedisConfig) -> Self {
+        let settings = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(config.connect_timeout))
+            .set_response_timeout(Some(config.response_timeout));
+        Self { endpoints, settings, retry_interval: config.retry_interval }
+    }
+}
+
+/// One listener's subscription, from now on until the answer is dropped.
+pub(super) fn listen(
+    stations: &Arc<Stations>,
+    keys: &Keyspace,
+    ear: EarId,
+    listener: SharedListener,
+) -> Hearing {
+    let (tells, is_listening) = watch::channel(false);
+    let channels = Arc::new(Channels { mine: format!("{}{ear}", keys.ears()), keys: keys.clone(), listener });
+    let task = tokio::spawn(listen_for_ever(Arc::clone(stations), channels, tells));
+    Hearing::new(is_listening, AbortWhenDropped(task))
+}
+
+struct AbortWhenDropped(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortWhenDropped {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Channels {
+    mine: String,
+    keys: Keyspace,
+    listener: SharedListener,
+}
+
+async fn listen_for_ever(stations: Arc<Stations>, channels: Arc<Channels>, tells: watch::Sender<bool>) {
+    let mut is_outage = false;
+    for endpoint in stations.endpoints.iter().cycle() {
+        match subscribe(endpoint, &stations.settings, &channels).await {
+            Ok(subscription) => {
+                is_outage = false;
+                tells.send_replace(true);
+                channels.listener.hear(News::Listening);
+                subscription.end().await;
+                tells.send_replace(false);
+                tracing::warn!("the subscription to Redis ended; subscribing again");
+            }
+            // Once per outage.
+            Err(why) if !is_outage => {
+                is_outage = true;
+                tracing::warn!(%why, "cannot subscribe at Redis; trying again until it is back");
+            }
+            Err(_) => {}
+        }
+        sleep(jittered(stations.retry_interval)).await;
+    }
+}
+
+/// A subscription that was confirmed.
+struct Subscription {
+    connection: MultiplexedConnection,
+    disconnected: Arc<Notify>,
+}
+
+async fn subscribe(
+    endpoint: &Endpoint,
+    settings: &AsyncConnectionConfig,
+    channels: &Arc<Channels>,
+) -> RedisResult<Subscription> {
+    let disconnected = Arc::new(Notify::new());
+    let (tell, hears) = (Arc::clone(&disconnected), Arc::clone(channels));
+    let settings = settings.clone().set_push_sender(move |push: PushInfo| -> Result<(), ()> {
+        match push.kind {
+            PushKind::Disconnection => tell.notify_one(),
+            PushKind::Message => hears.pass_on(&push.data),
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut connection = endpoint.dial(&settings).await?;
+    connection.subscribe(&[channels.mine.clone(), channels.keys.freed()]).await?;
+    Ok(Subscription { connection, disconnected })
+}
+
+impl Subscription {
+    /// Returns when the subscription is of no more use: cut, silent, or at a server that is no longer the master.
+    async fn end(mut self) {
+        loop {
+            tokio::select! {
+                () = self.disconnected.notified() => return,
+                () = sleep(ASK_AFTER) => if !self.is_alive().await { return },
+            }
+        }
+    }
+
+    async fn is_alive(&mut self) -> bool {
+        // A replica hears everything too, but its subscribers do not count as receivers at the master. Not everybody may
+        // ask for the role; an error that the server sends is a sign of life.
+        match redis::cmd("ROLE").query_async::<Vec<Value>>(&mut self.connection).await {
+            Ok(role) => !matches!(role.first(), Some(Value::BulkString(role)) if role == b"slave"),
+            Err(why) => !(why.is_io_error() || why.is_timeout() || why.is_connection_dropped()),
+        }
+    }
+}
+
+impl Channels {
+    fn pass_on(&self, message: &[Value]) {
+        let [Value::BulkString(channel), Value::BulkString(payload)] = message else { return };
+        let Ok(payload) = std::str::from_utf8(payload) else { return };
+        let news = if *channel == self.mine.as_bytes() {
+            granted(payload)
+        } else {
+            self.keys.name_in(Kind::Mutex, payload).map(News::Freed)
+        };
+        match news {
+            Some(news) => self.listener.hear(news),
+            None => tracing::warn!(
+                payload,
+                "a message was not understood; do all processes run the same version?"
+            ),
+        }
+    }
+}
+
+/// Reads `<token> <last fence> <granted at, µs> <claim lease, ms>`, as `shared/mutex.lua` writes it.
+fn granted(payload: &str) -> Option<News> {
+    let mut words = payload.split(' ');
+    let token = Token::parse(words.next()?)?;
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (last, granted_at, claim_ms) = (number()?, number()?, number()?);
+    let fences = Fences { first: Fence::new(last.checked_sub(FENCE_BLOCK - 1)?), last: Fence::new(last) };
+    let lease = trusted(i64::try_from(claim_ms.checked_mul(1_000)?).ok()?);
+    Some(News::Granted { token, fences, granted_at: Timestamp::from_micros(granted_at), lease })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_says_is_understood_and_nonsense_is_not() {
+        let token = Token::random();
+        let news = granted(&format!("{token} 1063 5000000 1000"));
+        let expected = News::Granted {
+            token,
+            fences: Fences { first: Fence::new(1_000), last: Fence::new(1_063) },
+            granted_at: Timestamp::from_micros(5_000_000),
+            lease: Duration::from_millis(999),
+        };
+        assert_eq!(news, Some(expected));
+        for nonsense in
+            ["", "x", &format!("{token}"), &format!("{token} 7 1 1"), &format!("{token} 100 -1 1")]
+        {
+            assert_eq!(granted(nonsense), None, "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+-- Gives the mutex back and asks for it again in the same step, behind all who wait.
+--
+-- KEYS[1]  mutex          see shared/mutex.lua
+-- KEYS[2]  queue          see shared/mutex.lua
+-- ARGV[1]  token          who holds it
+-- ARGV[2]  next_token     who asks
+-- ARGV[3]  lease_ms
+-- ARGV[4]  fences         see mutex_acquire.lua
+-- ARGV[5]  fence_seen     see mutex_acquire.lua
+-- ARGV[6]  claim_ms       see mutex_acquire.lua
+-- ARGV[7]  ears           see mutex_acquire.lua
+-- ARGV[8]  skip           see mutex_acquire.lua
+--
+-- Returns  {'granted', first_fence, last_fence, lease_left_us}   nobody waits, or nobody who is there
+--          {'taken', 0}                                          the call is late: next_token has released it already
+--          {'queued', ticket, ahead, lease_left_us, now_us}
+local mutex = KEYS[1]
+local queue = KEYS[2]
+local token = ARGV[1]
+local next_token = ARGV[2]
+local lease_ms = ARGV[3]
+local fences = ARGV[4]
+local fence_seen = tonumber(ARGV[5])
+local claim_ms = ARGV[6]
+local ears = ARGV[7]
+local skip = ARGV[8]
+
+local house = {claim_ms = claim_ms, ears = ears, skip = skip}
+local value = redis.call('GET', mutex)
+local state = value and string.byte(value)
+if value and string.sub(value, 2, 33) == token and state ~= RELEASED then
+  local above = math.max(tonumber(string.sub(value, 66)), fence_seen)
+  local now = now_us()
+  if state == HELD then
+    local first, last = give(mutex, 'h', next_token, token, above, now, fences, lease_ms)
+    return {'granted', first, last, lease_ms * 1000}
+  end
+  join(mutex, queue, next_token, 0, state)
+  give_to_next(mutex, queue, string.char(state), token, above, now, house, next_token)
+end
+-- Also when the token does not hold it (any more): then this is an attempt like any other.
+return take(mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue', 0, house)
