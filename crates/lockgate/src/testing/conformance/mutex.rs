@@ -24,6 +24,9 @@ use crate::store::{
 const LONG: u64 = 60_000;
 /// A lease that is waited for; long enough that a busy machine does not let it end between two calls.
 const SHORT: u64 = 300;
+/// A store may count whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(2);
+const PAST_SHORT: Duration = Duration::from_millis(SHORT + 2);
 
 const RENEWED: Renew = Renew::Renewed { fences: None, others_wait: false };
 /// The claim lease of a store as it is opened by default.
@@ -194,7 +197,7 @@ async fn a_lease_that_ran_out_is_free_for_others(home: &Home) {
     let (mutex, alice, bob) = (fresh("mutex"), Token::random(), Token::random());
     let first = home.granted(&mutex, alice, lease(SHORT)).await;
     assert!(home.is_taken(&mutex).await);
-    home.let_pass(Duration::from_millis(SHORT)).await;
+    home.let_pass(PAST_SHORT).await;
     assert!(home.granted(&mutex, bob, lease(LONG)).await > first);
     assert!(matches!(home.acquire(&mutex, alice, lease(LONG)).await, Acquire::Taken { .. }));
 }
@@ -317,7 +320,7 @@ async fn the_next_call_notices_that_a_lease_ran_out(home: &Home) {
     let (bob, carol) = (ear.token(), ear.token());
     home.queue(&mutex, bob).await;
     home.queue(&mutex, carol).await;
-    home.let_pass(Duration::from_millis(SHORT + 1)).await;
+    home.let_pass(PAST_SHORT).await;
     assert!(ear.has_heard_nothing());
     // Carol asks, and Bob is the next.
     home.queue(&mutex, carol).await;
@@ -328,7 +331,7 @@ async fn the_next_call_notices_that_a_lease_ran_out(home: &Home) {
     ear.hears_grant_to(carol).await;
     let dave = ear.token();
     home.queue(&mutex, dave).await;
-    home.let_pass(CLAIM + Duration::from_millis(1)).await;
+    home.let_pass(CLAIM + ROUNDING).await;
     let answer = home.ask(&mutex, &queueing(dave)).await;
     assert!(matches!(answer, Acquire::Granted { .. }), "{answer:?}");
     assert!(ear.has_heard_nothing());
@@ -418,7 +421,7 @@ async fn a_renewed_lease_begins_anew(home: &Home) {
     assert_eq!(home.granted(&mutex, alice, lease(LONG)).await, fence, "renewing changed the fence");
 
     assert_eq!(home.renew(&mutex, alice, lease(SHORT)).await, RENEWED);
-    home.let_pass(Duration::from_millis(SHORT)).await;
+    home.let_pass(PAST_SHORT).await;
     assert!(!home.is_taken(&mutex).await, "a renewal to a shorter lease was not obeyed");
 }
 
@@ -427,7 +430,7 @@ async fn only_the_holder_can_renew(home: &Home) {
     assert_eq!(home.renew(&mutex, alice, lease(LONG)).await, Renew::NotHeld);
     home.granted(&mutex, alice, lease(SHORT)).await;
     assert_eq!(home.renew(&mutex, mallory, lease(LONG)).await, Renew::NotHeld);
-    home.let_pass(Duration::from_millis(SHORT)).await;
+    home.let_pass(PAST_SHORT).await;
     assert!(!home.is_taken(&mutex).await, "a refused renewal made the lease longer");
 
     let mutex = fresh("mutex");
@@ -440,7 +443,7 @@ async fn only_the_holder_can_renew(home: &Home) {
 async fn a_lease_that_ran_out_stays_lost(home: &Home) {
     let (mutex, alice) = (fresh("mutex"), Token::random());
     home.granted(&mutex, alice, lease(SHORT)).await;
-    home.let_pass(Duration::from_millis(SHORT)).await;
+    home.let_pass(PAST_SHORT).await;
     assert_eq!(home.renew(&mutex, alice, lease(LONG)).await, Renew::NotHeld);
     assert!(!home.is_taken(&mutex).await);
 }
@@ -475,7 +478,7 @@ async fn a_release_gives_the_mutex_to_the_next_waiter(home: &Home) {
         (holder, last) = (waiter, fences.last);
     }
     // Nobody has said a word since, so the claim lease ends it.
-    home.let_pass(CLAIM + Duration::from_millis(1)).await;
+    home.let_pass(CLAIM + ROUNDING).await;
     assert!(home.granted(&mutex, Token::random(), lease(LONG)).await > last);
 }
 
@@ -513,7 +516,7 @@ async fn a_waiter_who_is_not_there_delays_the_next_by_no_more_than_the_claim_lea
     let ticket = home.queue(&mutex, bob).await;
     assert_eq!(home.release(&mutex, alice).await, Release::Released);
     if home.read(&mutex).await.holder.unwrap().token == nobody {
-        home.let_pass(CLAIM + Duration::from_millis(1)).await;
+        home.let_pass(CLAIM + ROUNDING).await;
         let again = Attempt { if_taken: IfTaken::Queue(Some(ticket)), ..queueing(bob) };
         assert!(matches!(home.ask(&mutex, &again).await, Acquire::Granted { .. }));
     } else {
@@ -557,7 +560,7 @@ async fn a_stale_release_frees_nobody_elses_lock(home: &Home) {
 async fn a_lease_that_ran_out_cannot_be_released(home: &Home) {
     let (mutex, alice) = (name(fresh("mutex").as_str()), Token::random());
     home.granted(&mutex, alice, lease(SHORT)).await;
-    home.let_pass(Duration::from_millis(SHORT)).await;
+    home.let_pass(PAST_SHORT).await;
     assert_eq!(home.release(&mutex, alice).await, Release::NotHeld);
 }
 
