@@ -14,16 +14,25 @@ use crate::error::StoreError;
 
 /// One atomic operation, as the server runs it.
 pub(super) struct Script {
-    source: &'static str,
+    /// The whole text, with what it includes.
+    source: LazyLock<String>,
     sha: LazyLock<String>,
 }
 
-/// `NAME = "file"`, or `NAME = "file" after "shared/file"` when functions of a shared file stand in front of it.
+/// What scripts may include, by the line that does it.
+const SHARED: [(&str, &str); 1] =
+    [("-- include shared/mutex.lua\n", include_str!("scripts/shared/mutex.lua"))];
+
+/// Puts what a script includes in the place of the line that says so.
+fn with_includes(file: &str) -> String {
+    SHARED.iter().fold(file.to_owned(), |source, (line, shared)| source.replace(line, shared))
+}
+
 macro_rules! scripts {
-    ($($constant:ident = $file:literal $(after $shared:literal)?),+ $(,)?) => {
+    ($($constant:ident = $file:literal),+ $(,)?) => {
         $(pub(super) static $constant: Script = Script {
-            source: concat!($(include_str!(concat!("scripts/", $shared, ".lua")),)? include_str!(concat!("scripts/", $file, ".lua"))),
-            sha: LazyLock::new(|| redis::Script::new($constant.source).get_hash().to_owned()),
+            source: LazyLock::new(|| with_includes(include_str!(concat!("scripts/", $file, ".lua")))),
+            sha: LazyLock::new(|| redis::Script::new(&$constant.source).get_hash().to_owned()),
         };)+
         #[cfg(test)]
         const ALL: &[(&str, &str)] = &[$(($file, include_str!(concat!("scripts/", $file, ".lua")))),+];
@@ -34,12 +43,12 @@ scripts! {
     COUPON_ISSUE = "coupon_issue",
     COUPON_OPEN = "coupon_open",
     COUPON_READ = "coupon_read",
-    MUTEX_ACQUIRE = "mutex_acquire" after "shared/mutex",
-    MUTEX_BREAK = "mutex_break" after "shared/mutex",
-    MUTEX_READ = "mutex_read" after "shared/mutex",
-    MUTEX_RELEASE = "mutex_release" after "shared/mutex",
-    MUTEX_RENEW = "mutex_renew" after "shared/mutex",
-    MUTEX_YIELD = "mutex_yield" after "shared/mutex",
+    MUTEX_ACQUIRE = "mutex_acquire",
+    MUTEX_BREAK = "mutex_break",
+    MUTEX_READ = "mutex_read",
+    MUTEX_RELEASE = "mutex_release",
+    MUTEX_RENEW = "mutex_renew",
+    MUTEX_YIELD = "mutex_yield",
 }
 
 /// A script with its keys and arguments, ready to be sent as often as it takes.
@@ -82,7 +91,7 @@ impl ScriptCall {
     /// The same call with the source in the place of its hash.
     fn eval(&self) -> Cmd {
         let mut eval = redis::cmd("EVAL");
-        eval.arg(self.script.source);
+        eval.arg(self.script.source.as_str());
         for argument in self.evalsha.args_iter().skip(2) {
             if let Arg::Simple(bytes) = argument {
                 eval.arg(bytes);
@@ -192,6 +201,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_a_script_wants_to_include_is_missing() {
+        for (name, source) in ALL {
+            let missing =
+                with_includes(source).lines().find(|line| line.contains("-- include")).map(str::to_owned);
+            assert_eq!(missing, None, "{name}");
+        }
+    }
+
+    #[test]
     fn a_script_binds_each_key_and_argument_to_the_name_in_its_header() {
         for (name, source) in ALL {
             let (header, code) = header_and_code(source);
@@ -227,9 +245,17 @@ mod tests {
     #[test]
     fn no_script_prints_a_number_with_two_dots() {
         // `..` turns 1e15 into "1e+15". Concatenating is for text: the right-hand sides known to be text are listed.
-        let text = ["token", "before", "house.claim_ms", "number(", "string.sub", "string.format", "' '"];
-        let shared = ("shared/mutex", include_str!("scripts/shared/mutex.lua"));
-        for (name, source) in ALL.iter().chain([&shared]) {
+        let text = [
+            "token",
+            "before",
+            "released_by",
+            "house.claim_ms",
+            "number(",
+            "string.sub",
+            "string.format",
+            "' '",
+        ];
+        for (name, source) in ALL.iter().chain(&SHARED) {
             let (_, code) = header_and_code(source);
             for right in code.split("..").skip(1).map(str::trim_start) {
                 assert!(text.iter().any(|text| right.starts_with(text)), "{name}: .. {right}");

@@ -28,5 +28,20 @@ local claim_ms = ARGV[7]
 local ears = ARGV[8]
 local skip = ARGV[9]
 
+-- The common case, before anything is made that only the others need.
+local value = redis.call('GET', mutex)
+if value and string.byte(value) == 114 then
+  local released_by = string.sub(value, 2, 33)
+  if released_by ~= token and string.sub(value, 34, 65) ~= token then
+    local time = redis.call('TIME')
+    local first = math.max(time[1] * 1000000 + time[2], string.sub(value, 66) + 1, fence_seen + 1)
+    local last = first + fences - 1
+    redis.call('SET', mutex, 'h' .. token .. released_by .. string.format('%.0f', last), 'PX', lease_ms)
+    return {'granted', first, last, lease_ms * 1000}
+  end
+end
+
+-- include shared/mutex.lua
+
 local house = {claim_ms = claim_ms, ears = ears, skip = skip}
-return take(mutex, queue, token, lease_ms, fences, fence_seen, if_taken, ticket, house)
+return take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, ticket, house)

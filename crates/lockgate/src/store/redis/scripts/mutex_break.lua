@@ -17,6 +17,8 @@ local ears = ARGV[3]
 local skip = ARGV[4]
 local freed = ARGV[5]
 
+-- include shared/mutex.lua
+
 local value = redis.call('GET', mutex)
 local state = QUEUED
 local fence = now_us()

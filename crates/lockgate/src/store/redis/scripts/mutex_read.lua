@@ -10,6 +10,8 @@ local mutex = KEYS[1]
 local queue = KEYS[2]
 local listed = ARGV[1]
 
+-- include shared/mutex.lua
+
 local value = redis.call('GET', mutex)
 local waiting = redis.call('ZCARD', queue)
 local answer = {'free', 0, waiting}

@@ -8,6 +8,8 @@
 local mutexes = KEYS
 local renewals = ARGV
 
+-- include shared/mutex.lua
+
 local answer = {'renewed'}
 for i, mutex in ipairs(mutexes) do
   local token, lease_ms, fences = renewals[3 * i - 2], renewals[3 * i - 1], tonumber(renewals[3 * i])

@@ -25,6 +25,8 @@ local claim_ms = ARGV[6]
 local ears = ARGV[7]
 local skip = ARGV[8]
 
+-- include shared/mutex.lua
+
 local house = {claim_ms = claim_ms, ears = ears, skip = skip}
 local value = redis.call('GET', mutex)
 local state = value and string.byte(value)
@@ -39,4 +41,4 @@ if value and string.sub(value, 2, 33) == token and state ~= RELEASED then
   give_to_next(mutex, queue, string.char(state), token, above, now, house, next_token)
 end
 -- Also when the token does not hold it (any more): then this is an attempt like any other.
-return take(mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue', 0, house)
+return take(redis.call('GET', mutex), mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue', 0, house)

@@ -1,4 +1,4 @@
--- What the mutex scripts share. Stands in front of each of them.
+-- What the mutex scripts share.
 --
 -- The mutex is a string that expires with its lease (a released one: after kept_ms):
 --   1      state:  h held, nobody waits · q held, some may be in the queue · w held, some want to hear when it is free
@@ -77,9 +77,8 @@ local function join(mutex, queue, token, old_ticket, state)
   return {'queued', ticket, redis.call('ZRANK', queue, token), lease_left_us(mutex), now}
 end
 
--- Takes the mutex if it can be had, otherwise does what if_taken says.
-local function take(mutex, queue, token, lease_ms, fences, fence_seen, if_taken, old_ticket, house)
-  local value = redis.call('GET', mutex)
+-- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says.
+local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, old_ticket, house)
   if not value and redis.call('EXISTS', queue) == 1 then
     give_to_next(mutex, queue, 'q', NOBODY, fence_seen, now_us(), house, token)
     value = redis.call('GET', mutex)
