@@ -12,7 +12,7 @@
 //! otherwise (`Clock::fake`, feature `testing`). Clippy's `disallowed-methods` keeps it that way.
 
 use std::fmt;
-use std::ops::Add;
+use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -65,6 +65,19 @@ impl Clock {
         }
     }
 
+    /// Returns at `moment`. It wakes up now and then, because the runtime's own timers may stand still while the machine
+    /// is suspended, and know nothing of a fake clock.
+    pub(crate) async fn sleep_until(&self, moment: Moment) {
+        let longest_nap = Duration::from_millis(if self.fake.is_some() { 1 } else { 1_000 });
+        loop {
+            let left = moment.since(self.monotonic());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(longest_nap)).await;
+        }
+    }
+
     /// What time this machine believes it is. May jump in both directions.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
@@ -112,6 +125,10 @@ impl Moment {
         self.0
     }
 
+    pub(crate) const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
     /// How long this comes after `earlier`; zero when it does not.
     #[must_use]
     pub const fn since(self, earlier: Moment) -> Duration {
@@ -124,6 +141,14 @@ impl Add<Duration> for Moment {
 
     fn add(self, by: Duration) -> Moment {
         Moment(self.0.saturating_add(saturating_nanos(by)))
+    }
+}
+
+impl Sub<Duration> for Moment {
+    type Output = Moment;
+
+    fn sub(self, by: Duration) -> Moment {
+        Moment(self.0.saturating_sub(saturating_nanos(by)))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::error::{InvalidInput, OpenError};
 use crate::key::Name;
+use crate::lock::{Desk, Mutex};
 use crate::stock::Coupon;
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
@@ -26,6 +27,7 @@ use crate::store::memory::MemoryStore;
 #[derive(Clone, Debug)]
 pub struct Gate {
     store: Arc<dyn Store>,
+    desk: Arc<Desk>,
 }
 
 impl Gate {
@@ -48,11 +50,14 @@ impl Gate {
     /// See [`OpenError`].
     pub async fn open_with(url: &str, config: &Config) -> Result<Self, OpenError> {
         if url == "memory" {
-            return Ok(Self::on(Arc::new(MemoryStore::with_claim(config.clock.clone(), config.claim))));
+            return Ok(Self::on_with(
+                Arc::new(MemoryStore::with_claim(config.clock.clone(), config.claim)),
+                config,
+            ));
         }
         #[cfg(feature = "redis")]
         {
-            Ok(Self::on(Arc::new(crate::store::redis::RedisStore::connect(url, config).await?)))
+            Ok(Self::on_with(Arc::new(crate::store::redis::RedisStore::connect(url, config).await?), config))
         }
         #[cfg(not(feature = "redis"))]
         {
@@ -63,16 +68,49 @@ impl Gate {
         }
     }
 
-    /// A gate on a store that is open already.
+    /// A gate on a store that is open already, with the default configuration.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> Self {
-        Self { store }
+        Self::on_with(store, &Config::default())
+    }
+
+    /// A gate on a store that is open already. The configuration's claim lease and clock must be those of the store.
+    #[must_use]
+    pub fn on_with(store: Arc<dyn Store>, config: &Config) -> Self {
+        let desk = Desk::new(Arc::clone(&store), config.clock.clone(), config.claim);
+        Self { store, desk }
     }
 
     /// The store behind the gates.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The mutex called `name`: see [`Mutex`].
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB.
+    pub fn mutex(&self, name: impl AsRef<str>) -> Result<Mutex, InvalidInput> {
+        Ok(Mutex::new(Arc::clone(&self.desk), Name::new("mutex", name)?))
+    }
+
+    /// Lets nobody wait for a lock any more, and returns when every lock that was dropped has been given back. Guards that
+    /// are still held stay valid, and are given back when they are dropped. Call it before the runtime ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// When it is dropped, the gate stays closed, and the releases go on.
+    pub async fn shutdown(&self) {
+        self.desk.shut_down().await;
+    }
+
+    /// What this gate's locks have in memory.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn lock_traces(&self) -> crate::lock::Traces {
+        self.desk.traces()
     }
 
     /// The coupon called `name`. It need not exist yet.

@@ -19,6 +19,7 @@
 //! | where | what |
 //! | --- | --- |
 //! | [`Gate`] | the front door: opens a store, hands out the gates |
+//! | [`lock`] | who may act *now*? A mutex for many processes |
 //! | [`stock`] | who gets *one of N*? Coupons |
 //! | [`store`] | the contract that both stores keep, with the mutex operations; [`store::memory`] and [`store::redis`] keep it |
 //! | [`config`] | what can be set when a gate is opened |
@@ -47,6 +48,7 @@ pub mod config;
 pub mod error;
 mod gate;
 pub mod key;
+pub mod lock;
 pub mod stock;
 pub mod store;
 #[cfg(feature = "testing")]

@@ -127,6 +127,8 @@ impl Lease {
     /// The longest lease. A holder that needs longer renews.
     pub const MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+    pub(crate) const MIN: Lease = Lease(Duration::from_millis(1));
+
     /// A lease of this length; parts of a millisecond are cut off.
     ///
     /// # Errors

@@ -52,6 +52,8 @@ impl fmt::Debug for EarId {
 pub enum News {
     /// A mutex was given to a token of this process that was waiting in the queue.
     Granted {
+        /// Which mutex.
+        mutex: Name,
         /// The waiter.
         token: Token,
         /// The fences of this grant.

@@ -7,6 +7,8 @@ mod conformance;
 #[cfg(test)]
 mod five_places;
 #[cfg(test)]
+mod lock;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod redis_faults;

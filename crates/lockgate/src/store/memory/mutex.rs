@@ -22,6 +22,7 @@ use crate::store::{
 
 #[derive(Debug)]
 struct Entry {
+    name: Name,
     holder: Option<Token>,
     /// The last that gave it back in good order; and the one before, as long as nobody has taken it since.
     released: [Option<Token>; 2],
@@ -80,10 +81,10 @@ impl Queue {
 }
 
 impl Entry {
-    fn new(now: Now) -> Self {
+    fn new(name: Name, now: Now) -> Self {
         let released = [None, None];
         let (fence, deadline, queue) = (Fence::NONE, now.monotonic, Queue::default());
-        Self { holder: None, released, fence, deadline, watched: false, queue }
+        Self { name, holder: None, released, fence, deadline, watched: false, queue }
     }
 
     fn is_held(&self, now: Now) -> bool {
@@ -140,7 +141,8 @@ impl Entry {
             let fences = self.reserve(now, Fence::NONE, FENCE_BLOCK);
             self.is_now_held_by(token, now.monotonic + post.claim);
             if let Some(listener) = listener.filter(|_| asking != Some(token)) {
-                let news = News::Granted { token, fences, granted_at: now.wall, lease: post.claim };
+                let (mutex, granted_at, lease) = (self.name.clone(), now.wall, post.claim);
+                let news = News::Granted { mutex, token, fences, granted_at, lease };
                 post.tell(listener, news);
             }
             return Some(token);
@@ -156,10 +158,10 @@ impl Entry {
     }
 
     /// Nobody holds it any more: the next waiter does, or those who watch hear of it.
-    fn pass_on(&mut self, mutex: &Name, now: Now, post: &mut Post<'_>) {
+    fn pass_on(&mut self, now: Now, post: &mut Post<'_>) {
         (self.holder, self.deadline) = (None, now.monotonic);
         if self.give_to_next(now, post, None).is_none() && std::mem::take(&mut self.watched) {
-            post.tell_all(&News::Freed(mutex.clone()));
+            post.tell_all(&News::Freed(self.name.clone()));
         }
     }
 
@@ -214,9 +216,9 @@ impl Mutexes {
     /// The entry of `mutex`; a new one when there is none, or only one that is forgotten.
     fn entry(&mut self, mutex: &Name, now: Now) -> &mut Entry {
         self.sweep(now);
-        let entry = self.entries.entry(mutex.clone()).or_insert_with(|| Entry::new(now));
+        let entry = self.entries.entry(mutex.clone()).or_insert_with(|| Entry::new(mutex.clone(), now));
         if entry.is_forgotten(now) {
-            *entry = Entry::new(now);
+            *entry = Entry::new(mutex.clone(), now);
         }
         entry
     }
@@ -256,7 +258,7 @@ pub(super) fn mutex_release(
     entry.notice_the_end_of_the_lease(now, post, None);
     if entry.is_held_by(token, now) {
         entry.released = [Some(token), entry.released[0]];
-        entry.pass_on(mutex, now, post);
+        entry.pass_on(now, post);
         return Release::Released;
     }
     match (entry.was_released_by(token), has_left) {
@@ -304,7 +306,7 @@ pub(super) fn mutex_read(mutexes: &Mutexes, now: Now, mutex: &Name) -> MutexStat
 pub(super) fn mutex_break(mutexes: &mut Mutexes, now: Now, post: &mut Post<'_>, mutex: &Name) -> Fence {
     let entry = mutexes.entry(mutex, now);
     let fence = entry.reserve(now, Fence::NONE, 1).last;
-    entry.pass_on(mutex, now, post);
+    entry.pass_on(now, post);
     fence
 }
 

@@ -145,7 +145,7 @@ impl Channels {
         let [Value::BulkString(channel), Value::BulkString(payload)] = message else { return };
         let Ok(payload) = std::str::from_utf8(payload) else { return };
         let news = if *channel == self.mine.as_bytes() {
-            granted(payload)
+            granted(payload, &self.keys)
         } else {
             self.keys.name_in(Kind::Mutex, payload).map(News::Freed)
         };
@@ -159,36 +159,38 @@ impl Channels {
     }
 }
 
-/// Reads `<token> <last fence> <granted at, µs> <claim lease, ms>`, as `shared/mutex.lua` writes it.
-fn granted(payload: &str) -> Option<News> {
+/// Reads `<token> <last fence> <granted at, µs> <claim lease, ms> <key>`, as `shared/mutex.lua` writes it.
+fn granted(payload: &str, keys: &Keyspace) -> Option<News> {
     let mut words = payload.split(' ');
     let token = Token::parse(words.next()?)?;
     let mut number = || words.next()?.parse::<u64>().ok();
     let (last, granted_at, claim_ms) = (number()?, number()?, number()?);
     let fences = Fences { first: Fence::new(last.checked_sub(FENCE_BLOCK - 1)?), last: Fence::new(last) };
     let lease = trusted(i64::try_from(claim_ms.checked_mul(1_000)?).ok()?);
-    Some(News::Granted { token, fences, granted_at: Timestamp::from_micros(granted_at), lease })
+    let mutex = keys.name_in(Kind::Mutex, words.next()?)?;
+    Some(News::Granted { mutex, token, fences, granted_at: Timestamp::from_micros(granted_at), lease })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Name;
 
     #[test]
     fn what_a_script_says_is_understood_and_nonsense_is_not() {
-        let token = Token::random();
-        let news = granted(&format!("{token} 1063 5000000 1000"));
+        let (token, keys) = (Token::random(), Keyspace::new("lg", 1).unwrap());
+        let mutex = Name::new("mutex", "order {7}").unwrap();
+        let key = keys.key(Kind::Mutex, &mutex);
         let expected = News::Granted {
+            mutex,
             token,
             fences: Fences { first: Fence::new(1_000), last: Fence::new(1_063) },
             granted_at: Timestamp::from_micros(5_000_000),
             lease: Duration::from_millis(999),
         };
-        assert_eq!(news, Some(expected));
-        for nonsense in
-            ["", "x", &format!("{token}"), &format!("{token} 7 1 1"), &format!("{token} 100 -1 1")]
-        {
-            assert_eq!(granted(nonsense), None, "{nonsense}");
+        assert_eq!(granted(&format!("{token} 1063 5000000 1000 {key}"), &keys), Some(expected));
+        for nonsense in ["", "x", "1063 5 1000", "7 1 1 k", "1063 -1 1 k", "1063 1 1 k", "1063 1 1"] {
+            assert_eq!(granted(&format!("{token} {nonsense}"), &keys), None, "{nonsense}");
         }
     }
 }

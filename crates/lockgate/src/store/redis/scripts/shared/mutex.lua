@@ -43,7 +43,7 @@ local function give_to_next(mutex, queue, state, before, above, now, house, aski
     local last = math.max(above + 1, now) + FENCE_BLOCK - 1
     local is_there = waiter == asking
     if not is_there then
-      local message = waiter .. ' ' .. number(last) .. ' ' .. number(now) .. ' ' .. house.claim_ms
+      local message = waiter .. ' ' .. number(last) .. ' ' .. number(now) .. ' ' .. house.claim_ms .. ' ' .. mutex
       local heard = redis.call('PUBLISH', house.ears .. string.sub(waiter, 1, 16), message)
       is_there = heard > 0 or house.skip ~= '1'
     end

@@ -1,0 +1,239 @@
+//! All that the locks of one gate share in this process.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use super::keeper::Keeper;
+use super::metrics::Metrics;
+use super::news::{DeskListener, Registry};
+use super::owner::Owners;
+use super::room::Room;
+use super::terms::Cohort;
+use crate::clock::Clock;
+use crate::key::Name;
+use crate::store::{EarId, Hearing, Store, Token};
+
+/// How often a release that got no answer is tried again, by somebody who does not wait for it.
+const RELEASE_ATTEMPTS: u32 = 5;
+
+/// See the [module](self).
+pub(crate) struct Desk {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Clock,
+    pub(super) claim: Duration,
+    pub(super) ear: EarId,
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) registry: Registry,
+    pub(super) owners: Owners,
+    pub(super) metrics: Metrics,
+    rooms: Mutex<HashMap<Name, Arc<Room>>>,
+    /// Locks that were dropped a moment ago and not yet given back: whoever asks next for the same one does both in one step.
+    dropped: Mutex<HashMap<Name, Vec<Token>>>,
+    hearing: OnceLock<Hearing>,
+    handle: OnceLock<Handle>,
+    background: TaskTracker,
+    is_closing: AtomicBool,
+}
+
+impl Desk {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Clock, claim: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            clock,
+            claim,
+            ear: EarId::random(),
+            keeper: Arc::default(),
+            registry: Registry::default(),
+            owners: Owners::default(),
+            metrics: Metrics::new(),
+            rooms: Mutex::default(),
+            dropped: Mutex::default(),
+            hearing: OnceLock::new(),
+            handle: OnceLock::new(),
+            background: TaskTracker::new(),
+            is_closing: AtomicBool::new(false),
+        })
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<Name, Arc<Room>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn dropped(&self) -> MutexGuard<'_, HashMap<Name, Vec<Token>>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called by every wait: it runs in a runtime, so that whatever has to go on without it can.
+    pub(super) fn settle_in(self: &Arc<Self>) {
+        if self.handle.get().is_none() {
+            // Somebody else may have been faster, with the same runtime.
+            let _ = self.handle.set(Handle::current());
+            self.keeper.start(self);
+        }
+    }
+
+    /// The runtime in which this desk's tasks run.
+    #[expect(clippy::expect_used, reason = "every tenure begins in a wait, and every wait settles in first")]
+    pub(super) fn handle(&self) -> &Handle {
+        self.handle.get().expect("a wait has settled in")
+    }
+
+    /// Runs `task` without anybody who waits for it, except for [`Desk::shut_down`].
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.background.spawn_on(task, self.handle());
+    }
+
+    /// The room in which this process's waiters for `name` stand.
+    pub(super) fn room(self: &Arc<Self>, name: &Name, cohort: Cohort) -> Arc<Room> {
+        let mut rooms = self.rooms();
+        if let Some(room) = rooms.get(name) {
+            return Arc::clone(room);
+        }
+        let room = Room::shared(self, name, cohort);
+        rooms.insert(name.clone(), Arc::clone(&room));
+        room
+    }
+
+    /// The room for `name` if somebody is in it.
+    pub(super) fn room_in_use(&self, name: &Name) -> Option<Arc<Room>> {
+        self.rooms().get(name).cloned()
+    }
+
+    /// Closes a room that nobody is in any more.
+    pub(super) fn close_room(&self, room: &Room) {
+        let mut rooms = self.rooms();
+        if rooms.get(&room.name).is_some_and(|current| std::ptr::eq(&raw const **current, room)) {
+            rooms.remove(&room.name);
+        }
+    }
+
+    /// Returns when the store's news are heard.
+    pub(super) async fn listening(self: &Arc<Self>) {
+        self.hearing().listening().await;
+    }
+
+    /// Whether the store's news are heard already.
+    pub(super) fn is_listening(&self) -> bool {
+        self.hearing.get().is_some_and(Hearing::is_listening)
+    }
+
+    fn hearing(self: &Arc<Self>) -> &Hearing {
+        self.hearing.get_or_init(|| self.store.listen(self.ear, Arc::new(DeskListener(Arc::downgrade(self)))))
+    }
+
+    /// Gives back whatever `token` has of `name`, without anybody who waits for it.
+    pub(super) fn release_in_background(self: &Arc<Self>, name: Name, token: Token) {
+        let desk = Arc::clone(self);
+        self.spawn(async move { desk.release_until_answered(&name, token).await });
+    }
+
+    /// The same for a lock that was dropped: if this process wants it again at this very moment, it is one step.
+    pub(super) fn release_dropped(self: &Arc<Self>, name: Name, token: Token) {
+        self.dropped().entry(name.clone()).or_default().push(token);
+        let desk = Arc::clone(self);
+        self.spawn(async move {
+            if desk.take_this_dropped(&name, token) {
+                desk.release_until_answered(&name, token).await;
+            }
+        });
+    }
+
+    /// A lock on `name` that was dropped a moment ago, to be given back by the caller.
+    pub(super) fn take_dropped(&self, name: &Name) -> Option<Token> {
+        let mut dropped = self.dropped();
+        let tokens = dropped.get_mut(name)?;
+        let token = tokens.pop();
+        if tokens.is_empty() {
+            dropped.remove(name);
+        }
+        token
+    }
+
+    fn take_this_dropped(&self, name: &Name, token: Token) -> bool {
+        let mut dropped = self.dropped();
+        let Some(tokens) = dropped.get_mut(name) else { return false };
+        let place = tokens.iter().position(|waiting| *waiting == token);
+        if let Some(place) = place {
+            tokens.swap_remove(place);
+        }
+        if tokens.is_empty() {
+            dropped.remove(name);
+        }
+        place.is_some()
+    }
+
+    async fn release_until_answered(&self, name: &Name, token: Token) {
+        for attempt in 1..=RELEASE_ATTEMPTS {
+            match self.store.mutex_release(name, &token).await {
+                Ok(_) => return,
+                Err(why) if attempt == RELEASE_ATTEMPTS => {
+                    tracing::warn!(%name, %why, "a lock could not be given back; it ends with its lease");
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(100) * attempt).await,
+            }
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// Lets nobody wait any more, and returns when everything that was dropped has been given back.
+    pub(crate) async fn shut_down(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        let rooms: Vec<_> = self.rooms().values().cloned().collect();
+        for room in rooms {
+            room.send_waiters_home();
+        }
+        self.registry.wake_all();
+        self.background.close();
+        self.background.wait().await;
+    }
+
+    /// What is left behind: for tests that want to see nothing.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn traces(&self) -> Traces {
+        let (expected, watching) = self.registry.counts();
+        Traces {
+            rooms: self.rooms().len(),
+            expected,
+            watching,
+            kept: self.keeper.count(),
+            background: self.background.len(),
+        }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.keeper.stop();
+    }
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("ear", &self.ear).finish_non_exhaustive()
+    }
+}
+
+/// What the locks of a gate have in memory at this moment.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traces {
+    /// Names that somebody holds or waits for.
+    pub rooms: usize,
+    /// Tokens for which news are expected.
+    pub expected: usize,
+    /// Waiters of the notify policy.
+    pub watching: usize,
+    /// Tenures that the watchdog looks after.
+    pub kept: usize,
+    /// Tasks under way in the background.
+    pub background: usize,
+}

@@ -1,0 +1,50 @@
+//! What can go wrong with a lock.
+
+use std::time::Duration;
+
+use crate::error::{InvalidInput, StoreError};
+use crate::key::Name;
+
+/// Why a lock was not given, or could not be kept.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Others had the lock for all the time that the caller was willing to wait.
+    #[error("{name} was taken for all of the {waited:?} that were waited; try again later, or wait longer")]
+    TimedOut {
+        /// Which lock.
+        name: Name,
+        /// How long the caller waited.
+        waited: Duration,
+    },
+    /// The lock ran out while it was needed; somebody else may have it.
+    #[error(transparent)]
+    Lost(#[from] LockLost),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The gate is shutting down.
+    #[error("the gate is shutting down; open another one")]
+    ShuttingDown,
+    /// `#[locked]` has no gate to lock with.
+    #[error(
+        "there is no gate to lock with; call `gate.make_default()` when the program starts, or write `gate = …` in #[locked]"
+    )]
+    NoGate,
+}
+
+impl From<InvalidInput> for LockError {
+    fn from(why: InvalidInput) -> Self {
+        LockError::Store(why.into())
+    }
+}
+
+/// The lock can no longer be trusted: its lease has run out, it was taken away, or the store could not be asked in time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name} is no longer held: its lease ran out or it was taken away; undo what was not yet committed, and lock again"
+)]
+pub struct LockLost {
+    /// Which lock.
+    pub name: Name,
+}

@@ -1,0 +1,190 @@
+//! Getting the lock from the store for a room, by the store's queue.
+//!
+//! **Promise:** a room's search ends with the lock, with an error that its waiters are told, or with nobody who wants it;
+//! and then nothing of it is left in the store. What makes it sound, although a push may be lost, late or for somebody
+//! who is gone:
+//!
+//! - It queues only when its news are heard.
+//! - A pushed grant is counted from when it was granted, never from when it was heard: by the store's time in the message,
+//!   and by the pair (our time before asking, the store's time in the answer) of the last answer. What comes too late is
+//!   asked for again first.
+//! - It asks *is it mine?* in good time: after the holder's lease, and otherwise every few seconds; at once when the
+//!   subscription comes back. Asking is the same call as the first one, so it also queues again, at the old place.
+//! - It ends when nobody waits any more, and then gives back whatever it has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::LockError;
+use super::news::{PushedGrant, Registry};
+use super::room::{Grant, Room};
+use crate::clock::{Moment, Timestamp};
+use crate::store::{Acquire, Attempt, FENCE_BLOCK, IfTaken, Token};
+
+/// A lost message costs its waiter no more than this.
+const ASK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+
+/// Those further behind ask later, so that not all ask at once when a holder has died.
+const STAGGER: Duration = Duration::from_millis(20);
+
+/// How soon after the end of the holder's lease the first one asks.
+const GRACE: Duration = Duration::from_millis(2);
+
+/// The pause before asking again when the store did not answer.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Seeks for the room until somebody in it has the lock, or nobody wants it. With `yielding`, the first step also gives
+/// back what the room held under that token.
+pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
+    let desk = Arc::clone(&room.desk);
+    let token = Token::for_ear(desk.ear);
+    let expecting = Registry::expect(&desk, token);
+    let mut yielding = yielding;
+    let Some((terms, are_several)) = room.wanted(expecting.waker()) else {
+        return yielding.into_iter().for_each(|token| desk.release_in_background(room.name.clone(), token));
+    };
+    if !are_several && yielding.is_none() {
+        yielding = desk.take_dropped(&room.name);
+    }
+    let is_certain_to_be_heard = desk.is_listening() || yielding.is_some();
+    let mut attempt = Attempt {
+        token,
+        lease: terms.lease,
+        fences: if are_several { FENCE_BLOCK } else { 1 },
+        fence_seen: room.fence_seen(),
+        // Most locks are free: who does not listen yet tries first.
+        if_taken: if is_certain_to_be_heard { IfTaken::Queue(None) } else { IfTaken::Leave },
+    };
+    let mut has_queued = false;
+    loop {
+        let sent_at = desk.clock.monotonic();
+        let answer = match yielding {
+            Some(old) => desk.store.mutex_yield(&room.name, &old, &attempt).await,
+            None => desk.store.mutex_acquire(&room.name, &attempt).await,
+        };
+        let next = match answer {
+            Ok(Acquire::Granted { fences, lease_left }) => {
+                let trusted_until = sent_at + lease_left;
+                return room.begin_tenure(Grant {
+                    expecting,
+                    fences,
+                    trusted_until,
+                    others_wait: has_queued,
+                });
+            }
+            Ok(Acquire::Taken { .. }) => {
+                desk.listening().await;
+                attempt.if_taken = IfTaken::Queue(None);
+                Next::Ask
+            }
+            Ok(Acquire::Queued { ticket, ahead, lease_left, now }) => {
+                has_queued = true;
+                attempt.if_taken = IfTaken::Queue(Some(ticket));
+                let stagger =
+                    STAGGER.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX)).min(desk.claim);
+                let ask_after = (lease_left + GRACE + stagger).min(ASK_AT_LEAST_EVERY);
+                let pair = Pair { ours: sent_at, theirs: now };
+                wait_for_the_grant(&expecting, &desk.clock, pair, desk.clock.monotonic() + ask_after).await
+            }
+            Err(why) if has_queued => {
+                tracing::warn!(name = %room.name, %why, "cannot ask for a lock in whose queue we are; trying again");
+                expecting.news(desk.clock.monotonic() + PAUSE).await;
+                Next::Ask
+            }
+            Err(why) => {
+                room.search_failed(&LockError::Store(why));
+                return give_up(&room, token, yielding);
+            }
+        };
+        yielding = None;
+        if let Next::Begin(push, trusted_until) = next {
+            desk.metrics.passed_remotely.increment(1);
+            let grant = Grant { expecting, fences: push.fences, trusted_until, others_wait: true };
+            return room.begin_tenure(grant);
+        }
+        if desk.is_closing() {
+            room.search_failed(&LockError::ShuttingDown);
+            return give_up(&room, token, None);
+        }
+        if !room.is_still_wanted() {
+            return give_up(&room, token, None);
+        }
+    }
+}
+
+/// Our time before asking, and the store's time in the answer: the store's time was reached no earlier than ours.
+#[derive(Clone, Copy)]
+struct Pair {
+    ours: Moment,
+    theirs: Timestamp,
+}
+
+enum Next {
+    Ask,
+    Begin(PushedGrant, Moment),
+}
+
+async fn wait_for_the_grant(
+    expecting: &super::news::Expecting,
+    clock: &crate::clock::Clock,
+    pair: Pair,
+    ask_at: Moment,
+) -> Next {
+    let mut push = expecting.take_grant();
+    if push.is_none() {
+        expecting.news(ask_at).await;
+        push = expecting.take_grant();
+    }
+    let Some(push) = push else { return Next::Ask };
+    let trusted_until = deadline(&push, pair);
+    if clock.monotonic() < trusted_until {
+        Next::Begin(push, trusted_until)
+    } else {
+        // Too late to rely on it; if it is still ours, the answer says so.
+        Next::Ask
+    }
+}
+
+/// When a pushed grant ends, at the earliest: counted from the grant. A jump of the store's clock must not make it later
+/// than if it had been counted from when it was heard.
+fn deadline(push: &PushedGrant, pair: Pair) -> Moment {
+    let granted_at = pair.ours + push.granted_at.since(pair.theirs);
+    (granted_at + push.lease).min(push.heard_at + push.lease)
+}
+
+/// Gives back whatever the search may have.
+fn give_up(room: &Arc<Room>, token: Token, yielding: Option<Token>) {
+    for token in [Some(token), yielding].into_iter().flatten() {
+        room.desk.release_in_background(room.name.clone(), token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Fence, Fences};
+
+    fn push(granted_at: u64, heard_at_ms: u64) -> PushedGrant {
+        PushedGrant {
+            fences: Fences { first: Fence::new(1), last: Fence::new(64) },
+            granted_at: Timestamp::from_micros(granted_at),
+            lease: Duration::from_millis(1_000),
+            heard_at: Moment::from_nanos(heard_at_ms * 1_000_000),
+        }
+    }
+
+    fn millis(moment: Moment) -> u64 {
+        moment.as_nanos() / 1_000_000
+    }
+
+    #[test]
+    fn a_grant_is_counted_from_when_it_was_given_and_not_from_when_it_was_heard() {
+        let pair = Pair { ours: Moment::from_nanos(100_000_000), theirs: Timestamp::from_micros(5_000_000) };
+        // Given half a second after the pair, heard two seconds later: it has ended.
+        assert_eq!(millis(deadline(&push(5_500_000, 2_600), pair)), 100 + 500 + 1_000);
+        // The store's clock jumped an hour ahead: then from when it was heard.
+        assert_eq!(millis(deadline(&push(3_605_000_000, 700), pair)), 700 + 1_000);
+        // The store's clock jumped back: then from the pair, which is earlier than the truth.
+        assert_eq!(millis(deadline(&push(1_000_000, 700), pair)), 100 + 1_000);
+    }
+}

@@ -1,0 +1,164 @@
+//! Getting the lock from the store by trying: once, when told that it is free, or again and again.
+//!
+//! **Promise:** a try that is dropped while it is under way goes on by itself and gives back what it gets.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::desk::Desk;
+use super::error::LockError;
+use super::guard::MutexGuard;
+use super::news::Registry;
+use super::owner::Owner;
+use super::room::{Grant, Room};
+use super::terms::Terms;
+use crate::key::Name;
+use crate::store::{Acquire, Attempt, IfTaken, Token};
+
+/// A message that gets lost costs a watcher no more than this, or the holder's lease if that is shorter.
+const WATCH_AT_MOST: Duration = Duration::from_secs(5);
+
+/// A lock that somebody wants for itself.
+#[derive(Clone)]
+pub(super) struct Wish {
+    pub(super) desk: Arc<Desk>,
+    pub(super) name: Name,
+    pub(super) terms: Terms,
+    pub(super) owner: Option<Owner>,
+}
+
+/// What one try came to.
+pub(super) enum Try {
+    Got(MutexGuard),
+    Taken { lease_left: Duration },
+}
+
+impl Wish {
+    /// Tries once.
+    ///
+    /// # Cancel safety
+    ///
+    /// The try goes on without the caller, and what it gets is given back.
+    pub(super) async fn try_once(&self, if_taken: IfTaken) -> Result<Try, LockError> {
+        let (sender, receiver) = oneshot::channel();
+        let wish = self.clone();
+        let attempt = async move {
+            // Nobody there to take it: dropping the guard gives it back.
+            let _ = sender.send(wish.ask(if_taken).await);
+        };
+        FinishedAnyway::new(self.desk.handle(), attempt).await;
+        receiver.await.unwrap_or(Err(LockError::ShuttingDown))
+    }
+
+    async fn ask(&self, if_taken: IfTaken) -> Result<Try, LockError> {
+        let Self { desk, name, terms, owner } = self;
+        let room = Room::private(desk, name);
+        let token = Token::for_ear(desk.ear);
+        let expecting = Registry::expect(desk, token);
+        let attempt = Attempt { if_taken, ..Attempt::new(token, terms.lease) };
+        let sent_at = desk.clock.monotonic();
+        match desk.store.mutex_acquire(name, &attempt).await {
+            Ok(Acquire::Granted { fences, lease_left }) => {
+                let Some((mut outcome, _)) = room.enter(*terms, owner.clone()) else {
+                    return Err(LockError::ShuttingDown);
+                };
+                let trusted_until = sent_at + lease_left;
+                room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait: false });
+                outcome.try_recv().unwrap_or(Err(LockError::ShuttingDown)).map(Try::Got)
+            }
+            Ok(Acquire::Taken { lease_left } | Acquire::Queued { lease_left, .. }) => {
+                Ok(Try::Taken { lease_left })
+            }
+            Err(why) => {
+                // It may have happened all the same.
+                desk.release_in_background(name.clone(), token);
+                Err(why.into())
+            }
+        }
+    }
+
+    /// Tries whenever it is told that the lock is free, and at the end of the holder's lease.
+    pub(super) async fn watch(&self) -> Result<MutexGuard, LockError> {
+        self.desk.listening().await;
+        loop {
+            // First the place among the watchers, then the try: what becomes free in between is heard.
+            let watching = Registry::watch(&self.desk, &self.name);
+            let lease_left = match self.try_once(IfTaken::Watch).await? {
+                Try::Got(guard) => {
+                    watching.has_been_of_use();
+                    return Ok(guard);
+                }
+                Try::Taken { lease_left } => lease_left,
+            };
+            let latest =
+                self.desk.clock.monotonic() + lease_left.min(WATCH_AT_MOST) + Duration::from_millis(1);
+            watching.woken(latest).await;
+            watching.has_been_of_use();
+            if self.desk.is_closing() {
+                return Err(LockError::ShuttingDown);
+            }
+        }
+    }
+
+    /// Tries again and again, with pauses that double, give or take a half.
+    pub(super) async fn spin(&self, first: Duration, longest: Duration) -> Result<MutexGuard, LockError> {
+        let mut pause = first.max(Duration::from_micros(100));
+        loop {
+            if let Try::Got(guard) = self.try_once(IfTaken::Leave).await? {
+                return Ok(guard);
+            }
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(longest.max(first));
+            if self.desk.is_closing() {
+                return Err(LockError::ShuttingDown);
+            }
+        }
+    }
+}
+
+/// The pause, give or take a half, so that those who failed together do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let mut byte = [128];
+    // Without randomness, the pause itself will do.
+    let _ = getrandom::fill(&mut byte);
+    pause.mul_f64(0.5 + f64::from(byte[0]) / 255.0)
+}
+
+/// A future that goes on in the background when it is dropped before its end.
+pub(super) struct FinishedAnyway<'a, F: Future<Output = ()> + Send + 'static> {
+    handle: &'a Handle,
+    future: Option<Pin<Box<F>>>,
+}
+
+impl<'a, F: Future<Output = ()> + Send + 'static> FinishedAnyway<'a, F> {
+    pub(super) fn new(handle: &'a Handle, future: F) -> Self {
+        Self { handle, future: Some(Box::pin(future)) }
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Future for FinishedAnyway<'_, F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(future) = &mut self.future else { return Poll::Ready(()) };
+        let outcome = future.as_mut().poll(context);
+        if outcome.is_ready() {
+            self.future = None;
+        }
+        outcome
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Drop for FinishedAnyway<'_, F> {
+    fn drop(&mut self) {
+        if let Some(future) = self.future.take() {
+            self.handle.spawn(future);
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The waiters of one process for one mutex, and what the process holds of it.
+//!
+//! **Promise:** in a room the first to come is the first to be served. A lock that is given back goes to the next waiter
+//! here, under the same tenure and with a higher fence, as long as the cohort's bounds allow it; otherwise to the next
+//! process, and the room queues again. A waiter that goes away is passed over, and one that goes away at the moment
+//! when it is given the lock passes it on, because what it is given is a guard.
+//!
+//! | `tenure` | `holder` | `is_seeking` | means |
+//! | --- | --- | --- | --- |
+//! | – | – | no | empty; leaves the desk |
+//! | – | – | yes | waits for the store, for the first of `waiters` |
+//! | some | some | no | held here |
+//!
+//! A room of its own, known to nobody else, is what a lock without cohort has: then every waiter has its own place in
+//! the store's queue, and it is first come, first served between processes too.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard as StdGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use super::desk::Desk;
+use super::error::LockError;
+use super::guard::{Hold, MutexGuard};
+use super::hand_off;
+use super::news::{Expecting, Waker};
+use super::owner::Owner;
+use super::tenure::Tenure;
+use super::terms::{Cohort, Terms};
+use crate::clock::Moment;
+use crate::key::Name;
+use crate::store::{FENCE_BLOCK, Fence, Fences, Renew, Renewal};
+
+/// What a waiter is told in the end.
+pub(super) type Outcome = Result<MutexGuard, LockError>;
+
+/// See the [module](self).
+pub(super) struct Room {
+    pub(super) desk: Arc<Desk>,
+    pub(super) name: Name,
+    cohort: Cohort,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    waiters: VecDeque<Waiter>,
+    /// How many of `waiters` have gone away.
+    gone_away: usize,
+    tenure: Option<Arc<Tenure>>,
+    holder: Option<Arc<Hold>>,
+    is_seeking: bool,
+    /// Wakes the search, to see that nobody wants anything any more.
+    search: Option<Waker>,
+    /// Nobody may come in any more: another room has taken the name.
+    is_closed: bool,
+    cohort: CohortState,
+    highest_fence: Fence,
+}
+
+/// How far the present tenure has gone.
+#[derive(Default)]
+struct CohortState {
+    /// The fences that are left: from the first to before the second.
+    fences: (u64, u64),
+    passes: u32,
+    began: Option<Moment>,
+    /// As far as is known.
+    others_wait: bool,
+    passes_since_look: u32,
+    looked_at: Option<Moment>,
+    is_looking: bool,
+}
+
+struct Waiter {
+    terms: Terms,
+    owner: Option<Owner>,
+    since: Moment,
+    outcome: oneshot::Sender<Outcome>,
+}
+
+/// What the store has given.
+pub(super) struct Grant {
+    pub(super) expecting: Expecting,
+    pub(super) fences: Fences,
+    pub(super) trusted_until: Moment,
+    /// Whether others are believed to wait.
+    pub(super) others_wait: bool,
+}
+
+/// What became of a lock that a holder gave back.
+pub(super) enum GivenBack {
+    /// Somebody else has it, or will.
+    PassedOn,
+    /// Nobody here wants it: it is to be released in the store.
+    ToRelease(Arc<Tenure>),
+    WasLost,
+}
+
+impl Room {
+    pub(super) fn shared(desk: &Arc<Desk>, name: &Name, cohort: Cohort) -> Arc<Self> {
+        Arc::new(Self { desk: Arc::clone(desk), name: name.clone(), cohort, inner: Mutex::default() })
+    }
+
+    /// A room for one waiter.
+    pub(super) fn private(desk: &Arc<Desk>, name: &Name) -> Arc<Self> {
+        Self::shared(desk, name, Cohort { passes: 0, time: std::time::Duration::ZERO })
+    }
+
+    fn inner(&self) -> StdGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stands in line. The second says whether the caller has to [seek](hand_off::seek) for the room. Nothing when the
+    /// room is closed: there is another one by now.
+    pub(super) fn enter(
+        &self,
+        terms: Terms,
+        owner: Option<Owner>,
+    ) -> Option<(oneshot::Receiver<Outcome>, bool)> {
+        let (sender, receiver) = oneshot::channel();
+        let since = self.desk.clock.monotonic();
+        let mut inner = self.inner();
+        if inner.is_closed {
+            return None;
+        }
+        inner.waiters.push_back(Waiter { terms, owner, since, outcome: sender });
+        let must_seek = inner.tenure.is_none() && !inner.is_seeking;
+        inner.is_seeking |= must_seek;
+        Some((receiver, must_seek))
+    }
+
+    /// A waiter has gone away.
+    pub(super) fn one_has_gone_away(&self) {
+        let mut inner = self.inner();
+        inner.gone_away += 1;
+        if inner.gone_away * 2 >= inner.waiters.len() {
+            inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
+            inner.gone_away = 0;
+        }
+        if inner.waiters.is_empty()
+            && let Some(search) = &inner.search
+        {
+            search.wake();
+        }
+    }
+
+    /// For what lease the first waiter asks, and whether there are more. Nothing: nobody waits, and nobody seeks any more.
+    pub(super) fn wanted(&self, search: Waker) -> Option<(Terms, bool)> {
+        let mut inner = self.inner();
+        inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
+        inner.gone_away = 0;
+        let Some(first) = inner.waiters.front() else {
+            self.stop_seeking(inner);
+            return None;
+        };
+        let (terms, are_several) = (first.terms, inner.waiters.len() > 1);
+        inner.search = Some(search);
+        Some((terms, are_several))
+    }
+
+    /// Whether there is somebody to seek for. If not, nobody seeks any more.
+    pub(super) fn is_still_wanted(&self) -> bool {
+        let mut inner = self.inner();
+        inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
+        inner.gone_away = 0;
+        if inner.waiters.is_empty() {
+            self.stop_seeking(inner);
+            return false;
+        }
+        true
+    }
+
+    /// The highest fence that this room has seen.
+    pub(super) fn fence_seen(&self) -> Fence {
+        self.inner().highest_fence
+    }
+
+    fn stop_seeking(&self, mut inner: StdGuard<'_, Inner>) {
+        inner.is_seeking = false;
+        inner.search = None;
+        self.close_if_empty(inner);
+    }
+
+    fn close_if_empty(&self, mut inner: StdGuard<'_, Inner>) {
+        if inner.tenure.is_none() && !inner.is_seeking && inner.waiters.is_empty() {
+            inner.is_closed = true;
+            drop(inner);
+            self.desk.close_room(self);
+        }
+    }
+
+    /// The search has failed: all who wait are told.
+    pub(super) fn search_failed(&self, why: &LockError) {
+        let mut inner = self.inner();
+        let waiters = std::mem::take(&mut inner.waiters);
+        self.stop_seeking(inner);
+        for waiter in waiters {
+            // Those who have gone away need not be told.
+            let _ = waiter.outcome.send(Err(why.clone()));
+        }
+    }
+
+    /// The gate is shutting down.
+    pub(super) fn send_waiters_home(&self) {
+        let mut inner = self.inner();
+        for waiter in inner.waiters.drain(..) {
+            let _ = waiter.outcome.send(Err(LockError::ShuttingDown));
+        }
+        if let Some(search) = &inner.search {
+            search.wake();
+        }
+    }
+
+    /// The store has given it to this room: the first waiter gets it.
+    pub(super) fn begin_tenure(self: &Arc<Self>, grant: Grant) {
+        let now = self.desk.clock.monotonic();
+        let tenure = Tenure::begin(self, grant.expecting, grant.trusted_until);
+        let mut inner = self.inner();
+        inner.is_seeking = false;
+        inner.search = None;
+        inner.tenure = Some(Arc::clone(&tenure));
+        inner.highest_fence = grant.fences.last;
+        inner.cohort = CohortState {
+            fences: (grant.fences.first.get(), grant.fences.last.get() + 1),
+            began: Some(now),
+            others_wait: grant.others_wait,
+            looked_at: Some(now),
+            ..CohortState::default()
+        };
+        if inner.pass_to_next(&tenure, now) {
+            return;
+        }
+        inner.tenure = None;
+        self.close_if_empty(inner);
+        tenure.end();
+        self.desk.release_in_background(tenure.name.clone(), tenure.token);
+    }
+
+    /// A holder has no more use for the lock.
+    pub(super) fn give_back(self: &Arc<Self>, hold: &Arc<Hold>) -> GivenBack {
+        let now = self.desk.clock.monotonic();
+        let mut inner = self.inner();
+        if !inner.holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, hold)) {
+            return GivenBack::WasLost;
+        }
+        inner.holder = None;
+        let Some(tenure) = inner.tenure.clone() else { return GivenBack::WasLost };
+        if !tenure.is_trusted(now) {
+            drop(inner);
+            tenure.lose("the lease ran out");
+            return GivenBack::WasLost;
+        }
+        if inner.may_pass(&tenure, self.cohort, now) && inner.pass_to_next(&tenure, now) {
+            self.desk.metrics.passed_locally.increment(1);
+            self.look_around_if_due(&mut inner, &tenure, now);
+            return GivenBack::PassedOn;
+        }
+        self.end_tenure(inner, tenure)
+    }
+
+    /// Gives the tenure up: to the next process, and queues again if somebody waits here; or for good.
+    fn end_tenure(self: &Arc<Self>, mut inner: StdGuard<'_, Inner>, tenure: Arc<Tenure>) -> GivenBack {
+        inner.tenure = None;
+        inner.is_seeking = inner.waiters.iter().any(|waiter| !waiter.outcome.is_closed());
+        let seeks_again = inner.is_seeking;
+        if seeks_again {
+            drop(inner);
+        } else {
+            inner.waiters.clear();
+            self.close_if_empty(inner);
+        }
+        tenure.end();
+        if !seeks_again {
+            return GivenBack::ToRelease(tenure);
+        }
+        self.desk.spawn(hand_off::seek(Arc::clone(self), Some(tenure.token)));
+        GivenBack::PassedOn
+    }
+
+    /// The holder's lease is over, that of the tenure is not: the next one gets it.
+    pub(super) fn take_from_holder(self: &Arc<Self>, tenure: &Arc<Tenure>) {
+        let now = self.desk.clock.monotonic();
+        let mut inner = self.inner();
+        if !inner.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure)) {
+            return;
+        }
+        let Some(holder) = inner.holder.take() else { return };
+        holder.take_away();
+        self.desk.metrics.lost.increment(1);
+        tracing::warn!(name = %self.name, "a holder kept the lock longer than its lease; it is given to the next");
+        if inner.may_pass(tenure, self.cohort, now) && inner.pass_to_next(tenure, now) {
+            return;
+        }
+        if let GivenBack::ToRelease(tenure) = self.end_tenure(inner, Arc::clone(tenure)) {
+            self.desk.release_in_background(tenure.name.clone(), tenure.token);
+        }
+    }
+
+    /// The tenure can no longer be trusted: whoever still waits has to be sought for again.
+    pub(super) fn tenure_is_lost(self: &Arc<Self>, tenure: &Arc<Tenure>) {
+        let mut inner = self.inner();
+        if !inner.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure)) {
+            return;
+        }
+        if let Some(holder) = inner.holder.take() {
+            holder.take_away();
+        }
+        inner.tenure = None;
+        if inner.waiters.iter().any(|waiter| !waiter.outcome.is_closed()) {
+            inner.is_seeking = true;
+            self.desk.spawn(hand_off::seek(Arc::clone(self), None));
+        } else {
+            inner.waiters.clear();
+            self.close_if_empty(inner);
+        }
+    }
+
+    /// Asks the store now and then, beside the passing, whether others wait; and for more fences.
+    fn look_around_if_due(self: &Arc<Self>, inner: &mut Inner, tenure: &Arc<Tenure>, now: Moment) {
+        let state = &mut inner.cohort;
+        let looked_long_ago = state.looked_at.is_none_or(|looked| now.since(looked) >= self.cohort.time);
+        let is_due = state.passes_since_look >= self.cohort.passes || looked_long_ago;
+        if state.others_wait || state.is_looking || !is_due {
+            return;
+        }
+        state.is_looking = true;
+        let Some(lease) = inner.holder.as_ref().map(|_| tenure.present_lease()) else { return };
+        let renewal = Renewal { mutex: self.name.clone(), token: tenure.token, lease, fences: FENCE_BLOCK };
+        self.desk.spawn(look_around(Arc::clone(self), Arc::clone(tenure), renewal));
+    }
+
+    fn has_looked(&self, tenure: &Arc<Tenure>, answer: Option<(Option<Fences>, bool)>) {
+        let now = self.desk.clock.monotonic();
+        let mut inner = self.inner();
+        if !inner.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure)) {
+            return;
+        }
+        inner.cohort.is_looking = false;
+        inner.cohort.looked_at = Some(now);
+        inner.cohort.passes_since_look = 0;
+        let Some((fences, others_wait)) = answer else { return };
+        inner.cohort.others_wait = others_wait;
+        if let Some(fences) = fences {
+            inner.cohort.fences = (fences.first.get(), fences.last.get() + 1);
+            inner.highest_fence = fences.last;
+        }
+    }
+}
+
+async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, renewal: Renewal) {
+    let sent_at = room.desk.clock.monotonic();
+    match room.desk.store.mutex_renew(std::slice::from_ref(&renewal)).await.as_deref() {
+        Ok([Renew::Renewed { fences, others_wait }]) => {
+            tenure.extend(sent_at + renewal.lease.length());
+            room.has_looked(&tenure, Some((*fences, *others_wait)));
+        }
+        Ok(_) => tenure.lose("the store gave it to somebody else, or forgot it"),
+        // The keeper asks again in time; until then the fences that are left are the bound.
+        Err(_) => room.has_looked(&tenure, None),
+    }
+}
+
+impl Inner {
+    /// Whether the tenure may go on with the next waiter of this process.
+    fn may_pass(&self, tenure: &Tenure, cohort: Cohort, now: Moment) -> bool {
+        let state = &self.cohort;
+        let is_long = state.began.is_some_and(|began| now.since(began) >= cohort.time);
+        let budget_is_spent = state.others_wait && (state.passes >= cohort.passes || is_long);
+        let has_a_fence = state.fences.0 < state.fences.1;
+        let Some(next) = self.waiters.front() else { return false };
+        let has_time = tenure.trusted_until().since(now) * 2 >= next.terms.lease.length();
+        !budget_is_spent && has_a_fence && has_time
+    }
+
+    /// Gives the lock to the first waiter who is still there.
+    fn pass_to_next(&mut self, tenure: &Arc<Tenure>, now: Moment) -> bool {
+        while let Some(waiter) = self.waiters.pop_front() {
+            if waiter.outcome.is_closed() {
+                self.gone_away = self.gone_away.saturating_sub(1);
+                continue;
+            }
+            let fence = Fence::new(self.cohort.fences.0);
+            let until = tenure.serve(waiter.terms, now);
+            let hold = Hold::new(tenure, fence, now, until, waiter.owner);
+            match waiter.outcome.send(Ok(MutexGuard::new(&hold))) {
+                Ok(()) => {
+                    tenure.desk.metrics.wait.record(now.since(waiter.since).as_secs_f64());
+                    self.holder = Some(hold);
+                    self.cohort.fences.0 += 1;
+                    self.cohort.passes += 1;
+                    self.cohort.passes_since_look += 1;
+                    return true;
+                }
+                // It went away just now. Its guard must not give back what it never had.
+                Err(Ok(guard)) => guard.disarm(),
+                Err(Err(_)) => {}
+            }
+        }
+        false
+    }
+}
