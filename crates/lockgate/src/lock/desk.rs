@@ -123,6 +123,11 @@ impl Desk {
         self.hearing.get().is_some_and(Hearing::is_listening)
     }
 
+    /// Begins to listen, for somebody who may have to queue soon.
+    pub(super) fn begin_to_listen(self: &Arc<Self>) {
+        self.hearing();
+    }
+
     fn hearing(self: &Arc<Self>) -> &Hearing {
         self.hearing.get_or_init(|| self.store.listen(self.ear, Arc::new(DeskListener(Arc::downgrade(self)))))
     }

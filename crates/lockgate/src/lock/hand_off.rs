@@ -43,17 +43,19 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
     let Some((terms, are_several)) = room.wanted(expecting.waker()) else {
         return yielding.into_iter().for_each(|token| desk.release_in_background(room.name.clone(), token));
     };
-    if !are_several && yielding.is_none() {
-        yielding = desk.take_dropped(&room.name);
+    if desk.is_listening() {
+        yielding = yielding.or_else(|| desk.take_dropped(&room.name));
+    } else if let Some(old) = yielding.take() {
+        // Who cannot hear must not queue; and the others must not wait until we can.
+        desk.release_in_background(room.name.clone(), old);
     }
-    let is_certain_to_be_heard = desk.is_listening() || yielding.is_some();
     let mut attempt = Attempt {
         token,
         lease: terms.lease,
         fences: if are_several { FENCE_BLOCK } else { 1 },
         fence_seen: room.fence_seen(),
         // Most locks are free: who does not listen yet tries first.
-        if_taken: if is_certain_to_be_heard { IfTaken::Queue(None) } else { IfTaken::Leave },
+        if_taken: if desk.is_listening() { IfTaken::Queue(None) } else { IfTaken::Leave },
     };
     let mut has_queued = false;
     loop {
@@ -65,12 +67,9 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
         let next = match answer {
             Ok(Acquire::Granted { fences, lease_left }) => {
                 let trusted_until = sent_at + lease_left;
-                return room.begin_tenure(Grant {
-                    expecting,
-                    fences,
-                    trusted_until,
-                    others_wait: has_queued,
-                });
+                // One that has waited may have been given it before this answer, by a push that is late or lost.
+                let (others_wait, is_claim) = (has_queued, has_queued || lease_left < terms.lease.length() / 2);
+                return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
             }
             Ok(Acquire::Taken { .. }) => {
                 desk.listening().await;
@@ -99,8 +98,8 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
         yielding = None;
         if let Next::Begin(push, trusted_until) = next {
             desk.metrics.passed_remotely.increment(1);
-            let grant = Grant { expecting, fences: push.fences, trusted_until, others_wait: true };
-            return room.begin_tenure(grant);
+            let (fences, others_wait, is_claim) = (push.fences, true, true);
+            return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
         }
         if desk.is_closing() {
             room.search_failed(&LockError::ShuttingDown);

@@ -69,7 +69,8 @@ impl Wish {
                     return Err(LockError::ShuttingDown);
                 };
                 let trusted_until = sent_at + lease_left;
-                room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait: false });
+                let (others_wait, is_claim) = (false, false);
+                room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
                 outcome.try_recv().unwrap_or(Err(LockError::ShuttingDown)).map(Try::Got)
             }
             Ok(Acquire::Taken { lease_left } | Acquire::Queued { lease_left, .. }) => {

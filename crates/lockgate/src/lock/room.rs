@@ -86,6 +86,8 @@ pub(super) struct Grant {
     pub(super) trusted_until: Moment,
     /// Whether others are believed to wait.
     pub(super) others_wait: bool,
+    /// Whether it is for the claim lease only.
+    pub(super) is_claim: bool,
 }
 
 /// What became of a lock that a holder gave back.
@@ -127,6 +129,10 @@ impl Room {
         inner.waiters.push_back(Waiter { terms, owner, since, outcome: sender });
         let must_seek = inner.tenure.is_none() && !inner.is_seeking;
         inner.is_seeking |= must_seek;
+        drop(inner);
+        if !must_seek {
+            self.desk.begin_to_listen();
+        }
         Some((receiver, must_seek))
     }
 
@@ -215,7 +221,7 @@ impl Room {
     /// The store has given it to this room: the first waiter gets it.
     pub(super) fn begin_tenure(self: &Arc<Self>, grant: Grant) {
         let now = self.desk.clock.monotonic();
-        let tenure = Tenure::begin(self, grant.expecting, grant.trusted_until);
+        let tenure = Tenure::begin(self, grant.expecting, grant.trusted_until, grant.is_claim);
         let mut inner = self.inner();
         inner.is_seeking = false;
         inner.search = None;
@@ -369,7 +375,7 @@ impl Inner {
         let budget_is_spent = state.others_wait && (state.passes >= cohort.passes || is_long);
         let has_a_fence = state.fences.0 < state.fences.1;
         let Some(next) = self.waiters.front() else { return false };
-        let has_time = tenure.trusted_until().since(now) * 2 >= next.terms.lease.length();
+        let has_time = tenure.has_time_for(next.terms.lease, now);
         !budget_is_spent && has_a_fence && has_time
     }
 

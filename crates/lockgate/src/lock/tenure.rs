@@ -30,6 +30,8 @@ pub(super) struct Tenure {
     lease: AtomicU64,
     /// When the keeper looks at it next.
     due: AtomicU64,
+    /// Given by a push, for the claim lease; the store has not heard from us since.
+    is_claim: AtomicBool,
     /// Neither given back nor lost.
     held: AtomicBool,
     /// Wakes those who wait for the loss.
@@ -49,7 +51,12 @@ pub(super) enum Care {
 }
 
 impl Tenure {
-    pub(super) fn begin(room: &Arc<Room>, expecting: Expecting, trusted_until: Moment) -> Arc<Self> {
+    pub(super) fn begin(
+        room: &Arc<Room>,
+        expecting: Expecting,
+        trusted_until: Moment,
+        is_claim: bool,
+    ) -> Arc<Self> {
         let desk = Arc::clone(&room.desk);
         Arc::new(Self {
             id: desk.keeper.new_id(),
@@ -61,6 +68,7 @@ impl Tenure {
             wanted_until: AtomicU64::new(0),
             lease: AtomicU64::new(0),
             due: AtomicU64::new(u64::MAX),
+            is_claim: AtomicBool::new(is_claim),
             held: AtomicBool::new(true),
             lost: Notify::new(),
             _expecting: expecting,
@@ -116,18 +124,24 @@ impl Tenure {
 
     /// When something will have to be done about it.
     fn next_look(&self, now: Moment) -> Moment {
-        let (trusted, wanted, claim) = (self.trusted_until(), self.wanted_until(), self.desk.claim);
+        let (trusted, wanted, lease) = (self.trusted_until(), self.wanted_until(), self.lease());
+        if self.is_claim.load(Ordering::Acquire) {
+            // Most holders have given it back by then. A lease that is shorter than the claim must be told to the store at
+            // once, or others wait too long if we die.
+            return if lease <= self.desk.claim { now } else { now + trusted.since(now) / 4 };
+        }
         if wanted <= trusted {
             return wanted;
         }
-        let (left, lease) = (trusted.since(now), self.lease());
-        if left > claim {
-            // The watchdog's beat: a third of the lease after it began.
-            return (trusted - lease * 2 / 3).max(now);
-        }
-        // Only claimed so far. Most holders have given it back by then; a lease that is shorter than the claim must be
-        // told to the store at once.
-        if lease <= claim { now } else { now + left / 4 }
+        // The watchdog's beat: a third of the lease after it began.
+        (trusted - lease * 2 / 3).max(now)
+    }
+
+    /// Whether there is time enough for the next holder to begin: half of its lease, or of the claim.
+    pub(super) fn has_time_for(&self, lease: Lease, now: Moment) -> bool {
+        let is_claim = self.is_claim.load(Ordering::Acquire);
+        let expected = if is_claim { self.desk.claim.min(lease.length()) } else { lease.length() };
+        self.trusted_until().since(now) * 2 >= expected
     }
 
     /// What has to be done now.
@@ -161,6 +175,7 @@ impl Tenure {
             return self.lose("the answer to its renewal came too late");
         }
         self.trusted_until.store(until.as_nanos(), Ordering::Release);
+        self.is_claim.store(false, Ordering::Release);
         self.desk.keeper.schedule(self, self.next_look(now).max(now));
     }
 

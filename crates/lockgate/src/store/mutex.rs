@@ -181,7 +181,8 @@ impl Ticket {
 pub enum IfTaken {
     /// Nothing.
     Leave,
-    /// Wants to hear when the mutex is free: [`News::Freed`](super::News::Freed), once.
+    /// Wants to hear when the mutex is free: [`News::Freed`](super::News::Freed), once. If it gets the mutex, the news are
+    /// told when it gives it back: others of its process may want to hear them.
     Watch,
     /// Waits in the queue; when its turn comes, the mutex is given to it, and it hears
     /// [`News::Granted`](super::News::Granted). Who was in the queue before says with which ticket.

@@ -128,6 +128,7 @@ impl Entry {
         let fences = self.reserve(now, attempt.fence_seen, attempt.fences);
         let lease_left = attempt.lease.length();
         self.is_now_held_by(attempt.token, now.monotonic + lease_left);
+        self.watched |= attempt.if_taken == IfTaken::Watch;
         Acquire::Granted { fences, lease_left }
     }
 

@@ -356,11 +356,19 @@ async fn who_watches_hears_once_when_it_is_free(home: &Home) {
     assert!(matches!(home.ask(&mutex, &watching).await, Acquire::Taken { .. }));
     assert_eq!(home.release(&mutex, alice).await, Release::Released);
     ear.hears_freed(&mutex).await;
+    home.granted(&mutex, Token::random(), lease(SHORT)).await;
+    home.let_pass(Duration::from_millis(20)).await;
+    assert!(!ear.has_heard_freed(&mutex), "told twice");
+    home.let_pass(PAST_SHORT).await;
     let answer = home.ask(&mutex, &watching).await;
     assert!(matches!(answer, Acquire::Granted { .. }), "{answer:?}");
     assert_eq!(home.release(&mutex, bob).await, Release::Released);
+    ear.hears_freed(&mutex).await;
+    let carol = Token::random();
+    home.granted(&mutex, carol, lease(LONG)).await;
+    assert_eq!(home.release(&mutex, carol).await, Release::Released);
     home.let_pass(Duration::from_millis(20)).await;
-    assert!(!ear.has_heard_freed(&mutex), "told again, and nobody asked");
+    assert!(!ear.has_heard_freed(&mutex), "told, and nobody watched");
 }
 
 /// [`Store::mutex_renew`](crate::store::Store::mutex_renew)

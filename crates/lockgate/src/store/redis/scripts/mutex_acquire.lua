@@ -36,7 +36,8 @@ if value and string.byte(value) == 114 then
     local time = redis.call('TIME')
     local first = math.max(time[1] * 1000000 + time[2], string.sub(value, 66) + 1, fence_seen + 1)
     local last = first + fences - 1
-    redis.call('SET', mutex, 'h' .. token .. released_by .. string.format('%.0f', last), 'PX', lease_ms)
+    local state = if_taken == 'watch' and 'w' or 'h'
+    redis.call('SET', mutex, state .. token .. released_by .. string.format('%.0f', last), 'PX', lease_ms)
     return {'granted', first, last, lease_ms * 1000}
   end
 end

@@ -77,14 +77,16 @@ local function join(mutex, queue, token, old_ticket, state)
   return {'queued', ticket, redis.call('ZRANK', queue, token), lease_left_us(mutex), now}
 end
 
--- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says.
+-- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says. One who watches is
+-- rarely alone: others of its process may want to hear when it gives the mutex back.
 local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, old_ticket, house)
   if not value and redis.call('EXISTS', queue) == 1 then
     give_to_next(mutex, queue, 'q', NOBODY, fence_seen, now_us(), house, token)
     value = redis.call('GET', mutex)
   end
+  local letter = if_taken == 'watch' and 'w' or 'h'
   if not value then
-    local first, last = give(mutex, 'h', token, NOBODY, fence_seen, now_us(), fences, lease_ms)
+    local first, last = give(mutex, letter, token, NOBODY, fence_seen, now_us(), fences, lease_ms)
     return {'granted', first, last, lease_ms * 1000}
   end
   local state = string.byte(value)
@@ -97,7 +99,7 @@ local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if
     if above < fence_seen then
       above = fence_seen
     end
-    local first, last = give(mutex, 'h', token, holder, above, now_us(), fences, lease_ms)
+    local first, last = give(mutex, letter, token, holder, above, now_us(), fences, lease_ms)
     return {'granted', first, last, lease_ms * 1000}
   end
   if holder == token then
