@@ -22,6 +22,7 @@
 //! | [`lock`] | who may act *now*? A mutex for many processes |
 //! | [`stock`] | who gets *one of N*? Coupons |
 //! | [`store`] | the contract that both stores keep, with the mutex operations; [`store::memory`] and [`store::redis`] keep it |
+//! | `fencing` | (features `postgres`, `mysql`, `sqlite`) the database refuses a holder that lost its lock |
 //! | [`config`] | what can be set when a gate is opened |
 //! | [`error`] | what it means when there is no answer |
 //! | [`key`] | names, and how they become keys |
@@ -41,11 +42,14 @@
 //! # Features
 //!
 //! - `redis` (default): the store for more than one process.
+//! - `postgres`, `mysql` (also for MariaDB), `sqlite`: fencing in that database, with sqlx 0.9.
 //! - `testing`: conformance suite, fake clock, breakable store, history checker, real services, fault proxy.
 
 pub mod clock;
 pub mod config;
 pub mod error;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub mod fencing;
 mod gate;
 pub mod key;
 pub mod lock;

@@ -4,3 +4,5 @@
 
 #[cfg(test)]
 mod databases;
+#[cfg(test)]
+mod fencing;
