@@ -1,4 +1,4 @@
-//! The library without features brings no HTTP, SQL or Redis crate to those who compile it.
+//! The library without features brings no HTTP, SQL or Redis crate, and no macros, to those who compile it.
 
 use crate::steps::cargo;
 
@@ -16,6 +16,7 @@ const NOT_WELCOME: &[&str] = &[
     "libsqlite3-sys",
     "tokio-postgres",
     "mysql_async",
+    "lockgate-macros",
 ];
 
 pub(crate) fn check() -> Result<(), String> {

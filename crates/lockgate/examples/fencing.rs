@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use lockgate::Gate;
 use lockgate::fencing::{self, FenceError, Fenced};
-use lockgate::key::Name;
-use lockgate::store::{Acquire, Fence, Lease, Token};
+use lockgate::lock::MutexGuard;
+use lockgate::store::Token;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -42,10 +42,11 @@ async fn a_holder_that_slept_is_refused(shop: &Shop) -> Outcome {
     tokio::time::sleep(SHORT * 2).await;
 
     let ben = lock(&shop.gate, LONG).await?;
-    println!("   Ben gets the lock with fence {}, above Anna's {}, and sells.", ben.fence, anna.fence);
-    assert!(ben.fence > anna.fence);
+    println!("   Ben gets the lock with fence {}, above Anna's {}, and sells.", ben.fence(), anna.fence());
+    assert!(ben.fence() > anna.fence());
+    assert!(anna.check().is_err(), "she could know, if she asked");
     sell(shop, &ben).await?;
-    unlock(&shop.gate, ben).await?;
+    ben.release().await?;
 
     println!("   Anna wakes up, still believes in a stock of {seen_by_anna}, and wants to write.");
     let refused = must_be_refused(sell(shop, &anna).await)?;
@@ -60,18 +61,18 @@ async fn released_before_the_commit_a_sale_is_lost(shop: &Shop) -> Outcome {
     shop.stock_up(10).await?;
     let anna = lock(&shop.gate, LONG).await?;
     let mut annas = shop.pool.begin().await?;
-    fencing::check_and_raise(&mut *annas, anna.name(), anna.fence).await?;
+    fencing::check_and_raise(&mut *annas, anna.name().as_str(), anna.fence()).await?;
     take_one_away(&mut annas).await?;
-    unlock(&shop.gate, anna).await?;
+    anna.release().await?;
 
     let ben = lock(&shop.gate, LONG).await?;
     let seen_by_ben = shop.quantity().await?;
     println!("   Ben gets the lock and reads {seen_by_ben}: Anna's sale is not there yet.");
     annas.commit().await?;
-    let mut bens = fencing::begin(&shop.pool, ben.name(), ben.fence).await?;
+    let mut bens = fencing::begin(&shop.pool, ben.name().as_str(), ben.fence()).await?;
     write_quantity(&mut bens, seen_by_ben - 1).await?;
     bens.commit().await?;
-    unlock(&shop.gate, ben).await?;
+    ben.release().await?;
 
     let left = shop.quantity().await?;
     println!("   Two sales, and {left} of 10 are left. Ben's fence is the higher one: it cannot help Anna.");
@@ -83,14 +84,14 @@ async fn released_before_the_commit_but_refused(shop: &Shop) -> Outcome {
     println!("\n3. The same mistake, but Ben writes first: now the fence notices.");
     shop.stock_up(10).await?;
     let anna = lock(&shop.gate, LONG).await?;
-    let (annas_name, annas_fence) = (anna.name().to_owned(), anna.fence);
-    unlock(&shop.gate, anna).await?;
+    let (annas_name, annas_fence) = (anna.name().to_owned(), anna.fence());
+    anna.release().await?;
 
     let ben = lock(&shop.gate, LONG).await?;
     sell(shop, &ben).await?;
-    unlock(&shop.gate, ben).await?;
+    ben.release().await?;
 
-    let late = fencing::begin(&shop.pool, &annas_name, annas_fence).await.map(drop);
+    let late = fencing::begin(&shop.pool, annas_name.as_str(), annas_fence).await.map(drop);
     must_be_refused(late)?;
     println!("   Anna is refused, and knows that she has sold nothing.");
     assert_eq!(shop.quantity().await?, 9, "one sale, one less");
@@ -110,12 +111,13 @@ async fn released_after_the_commit_all_sales_count(shop: &Shop) -> Outcome {
 async fn lock_sell_unlock(shop: &Shop) -> Outcome {
     let held = lock(&shop.gate, LONG).await?;
     sell(shop, &held).await?;
-    unlock(&shop.gate, held).await
+    held.release().await?;
+    Ok(())
 }
 
 /// The pattern to copy. The lock cannot be released in here: it is only borrowed.
-async fn sell(shop: &Shop, held: &Held) -> Result<(), FenceError> {
-    let mut tx = fencing::begin(&shop.pool, held.name(), held.fence).await?;
+async fn sell(shop: &Shop, held: &MutexGuard) -> Result<(), FenceError> {
+    let mut tx = fencing::begin(&shop.pool, held.name().as_str(), held.fence()).await?;
     take_one_away(&mut tx).await?;
     Ok(tx.commit().await?)
 }
@@ -142,34 +144,9 @@ fn must_be_refused(outcome: Result<(), FenceError>) -> Outcome<Fenced> {
     }
 }
 
-/// A lock that is held.
-struct Held {
-    name: Name,
-    token: Token,
-    fence: Fence,
-}
-
-impl Held {
-    fn name(&self) -> &str {
-        self.name.as_str()
-    }
-}
-
 /// Waits until the lock on the stock is ours.
-async fn lock(gate: &Gate, lease: Duration) -> Outcome<Held> {
-    let (name, token) = (Name::new("lock", "stock")?, Token::random());
-    loop {
-        match gate.store().mutex_acquire(&name, &token, Lease::new(lease)?, Fence::NONE).await? {
-            Acquire::Granted { fence, .. } => return Ok(Held { name, token, fence }),
-            Acquire::Taken { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
-        }
-    }
-}
-
-/// Takes the lock by value, so that whoever borrows from it must have finished.
-async fn unlock(gate: &Gate, held: Held) -> Outcome {
-    gate.store().mutex_release(&held.name, &held.token).await?;
-    Ok(())
+async fn lock(gate: &Gate, lease: Duration) -> Outcome<MutexGuard> {
+    Ok(gate.mutex("stock")?.lease(lease)?.lock().await?)
 }
 
 struct Shop {

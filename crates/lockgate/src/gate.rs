@@ -106,6 +106,11 @@ impl Gate {
         self.desk.shut_down().await;
     }
 
+    /// Makes this the gate of every [`#[locked]`](mod@crate::locked) function that names none. The last call counts.
+    pub fn make_default(&self) {
+        crate::locked::make_default(self.clone());
+    }
+
     /// What this gate's locks have in memory.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]

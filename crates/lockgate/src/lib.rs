@@ -20,6 +20,7 @@
 //! | --- | --- |
 //! | [`Gate`] | the front door: opens a store, hands out the gates |
 //! | [`lock`] | who may act *now*? A mutex for many processes |
+//! | [`mod@locked`] | what `#[locked]` (feature `macros`) calls |
 //! | [`stock`] | who gets *one of N*? Coupons |
 //! | [`store`] | the contract that both stores keep, with the mutex operations; [`store::memory`] and [`store::redis`] keep it |
 //! | `fencing` | (features `postgres`, `mysql`, `sqlite`) the database refuses a holder that lost its lock |
@@ -41,6 +42,7 @@
 //!
 //! # Features
 //!
+//! - `macros` (default): the attribute `#[locked]`.
 //! - `redis` (default): the store for more than one process.
 //! - `postgres`, `mysql` (also for MariaDB), `sqlite`: fencing in that database, with sqlx 0.9.
 //! - `testing`: conformance suite, fake clock, breakable store, history checker, real services, fault proxy.
@@ -53,12 +55,35 @@ pub mod fencing;
 mod gate;
 pub mod key;
 pub mod lock;
+pub mod locked;
 pub mod stock;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use self::gate::Gate;
+
+/// The attribute that puts an async function under a lock.
+///
+/// ```
+/// use lockgate::lock::LockError;
+/// use lockgate::{Gate, locked};
+///
+/// struct Shop {
+///     name: String,
+///     gate: Gate,
+/// }
+///
+/// impl Shop {
+///     /// Never two orders of one user at a time.
+///     #[locked(key = "shop:{self.name}:{user}", gate = self.gate, wait = "3s", lease = "5s")]
+///     async fn order(&self, user: &str) -> Result<u64, LockError> {
+///         Ok(1)
+///     }
+/// }
+/// ```
+#[cfg(feature = "macros")]
+pub use lockgate_macros::locked;
 
 /// The README's Rust is tested with the documentation's.
 #[cfg(doctest)]

@@ -16,37 +16,25 @@ use crate::store::Fence;
 /// the commit:
 ///
 /// ```
-/// # use lockgate::{fencing::{self, FenceError, FencedConnection}, store::Fence};
-/// # struct Guard(String);
-/// # impl Guard {
-/// #     fn name(&self) -> &str { &self.0 }
-/// #     fn fence(&self) -> Fence { Fence::new(7) }
-/// #     async fn release(self) {}
-/// # }
-/// # async fn sell<DB: sqlx::Database>(pool: &sqlx::Pool<DB>, guard: Guard) -> Result<(), FenceError>
+/// # use lockgate::{fencing::{self, FencedConnection}, lock::MutexGuard};
+/// # async fn sell<DB: sqlx::Database>(pool: &sqlx::Pool<DB>, guard: MutexGuard) -> Result<(), Box<dyn std::error::Error>>
 /// # where DB::Connection: FencedConnection {
-/// let mut tx = fencing::begin(pool, guard.name(), guard.fence()).await?;
+/// let mut tx = fencing::begin(pool, guard.name().as_str(), guard.fence()).await?;
 /// // read, decide and write through `&mut *tx`
 /// tx.commit().await?;
-/// guard.release().await;
+/// guard.release().await?;
 /// # Ok(()) }
 /// ```
 ///
 /// The other order does not compile:
 ///
 /// ```compile_fail,E0505
-/// # use lockgate::{fencing::{self, FenceError, FencedConnection}, store::Fence};
-/// # struct Guard(String);
-/// # impl Guard {
-/// #     fn name(&self) -> &str { &self.0 }
-/// #     fn fence(&self) -> Fence { Fence::new(7) }
-/// #     async fn release(self) {}
-/// # }
-/// # async fn sell<DB: sqlx::Database>(pool: &sqlx::Pool<DB>, guard: Guard) -> Result<(), FenceError>
+/// # use lockgate::{fencing::{self, FencedConnection}, lock::MutexGuard};
+/// # async fn sell<DB: sqlx::Database>(pool: &sqlx::Pool<DB>, guard: MutexGuard) -> Result<(), Box<dyn std::error::Error>>
 /// # where DB::Connection: FencedConnection {
-/// let mut tx = fencing::begin(pool, guard.name(), guard.fence()).await?;
+/// let mut tx = fencing::begin(pool, guard.name().as_str(), guard.fence()).await?;
 /// // read, decide and write through `&mut *tx`
-/// guard.release().await; // cannot move out of `guard` because it is borrowed
+/// guard.release().await?; // cannot move out of `guard` because it is borrowed
 /// tx.commit().await?;
 /// # Ok(()) }
 /// ```

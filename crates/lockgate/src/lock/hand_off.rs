@@ -68,7 +68,8 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
             Ok(Acquire::Granted { fences, lease_left }) => {
                 let trusted_until = sent_at + lease_left;
                 // One that has waited may have been given it before this answer, by a push that is late or lost.
-                let (others_wait, is_claim) = (has_queued, has_queued || lease_left < terms.lease.length() / 2);
+                let (others_wait, is_claim) =
+                    (has_queued, has_queued || lease_left < terms.lease.length() / 2);
                 return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
             }
             Ok(Acquire::Taken { .. }) => {

@@ -66,6 +66,7 @@ impl Keeper {
     }
 
     /// How many tenures are looked after.
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn count(&self) -> usize {
         self.agenda().len()
     }

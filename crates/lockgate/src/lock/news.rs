@@ -86,6 +86,7 @@ impl Registry {
     }
 
     /// How many entries there are: tokens, watchers.
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.expected().len(), self.watchers().values().map(VecDeque::len).sum())
     }

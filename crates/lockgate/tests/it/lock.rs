@@ -71,7 +71,6 @@ macro_rules! on_both_stores {
 
 /// A crowd on one name, from all gates; a counter that only a lock protects.
 async fn crowd(place: &Place, tasks: u64, rounds: u64, recipe: fn(Mutex) -> Mutex) {
-    let t0=std::time::Instant::now();
     let counter = Arc::new(AtomicU64::new(0));
     let mut crowd = JoinSet::new();
     for task in 0..tasks {
@@ -97,7 +96,6 @@ async fn crowd(place: &Place, tasks: u64, rounds: u64, recipe: fn(Mutex) -> Mute
     }
     timeout(Duration::from_secs(60), crowd.join_all()).await.expect("somebody waits for ever");
     assert_eq!(counter.load(Ordering::SeqCst), tasks * rounds);
-    eprintln!("DONE {:?}", t0.elapsed());
     place.leaves_nothing_behind().await;
 }
 

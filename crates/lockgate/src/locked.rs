@@ -1,0 +1,79 @@
+//! What the attribute `#[locked]` calls. Meant for the code that it writes; everybody else has [`lock`](crate::lock).
+//!
+//! **Promise:** the body runs while the lock is held, and not a moment longer: when the lock is lost, for example because
+//! the body takes longer than the lease, the body is dropped where it stands and the function returns
+//! [`LockError::Lost`]. A function that is called from inside, under the same key, does not wait for itself: it takes part in
+//! the lock that is held. What is [spawned](tokio::spawn) inside is somebody else, and waits.
+
+use std::future::Future;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::Gate;
+use crate::lock::{LockError, MutexGuard, Owner};
+
+/// The program's gate: see [`Gate::make_default`].
+static DEFAULT: RwLock<Option<Gate>> = RwLock::new(None);
+
+tokio::task_local! {
+    /// On whose behalf this task works, inside of a locked function.
+    static OWNER: Owner;
+}
+
+pub(crate) fn make_default(gate: Gate) {
+    *DEFAULT.write().unwrap_or_else(PoisonError::into_inner) = Some(gate);
+}
+
+fn default_gate() -> Result<Gate, LockError> {
+    DEFAULT.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(LockError::NoGate)
+}
+
+/// The gate that `gate = …` names, to keep while the function runs. References to one are followed by themselves when
+/// they are passed here.
+#[must_use]
+pub fn gate(given: &Gate) -> Gate {
+    given.clone()
+}
+
+/// Runs `body` under the lock `key` of `gate`, or of the program's gate when there is none.
+///
+/// # Errors
+///
+/// The body's own, or a [`LockError`]: when the lock was not to be had, and then the body did not begin; or when it was
+/// lost, and then the body was dropped.
+///
+/// # Cancel safety
+///
+/// Dropping it drops the body, and gives the lock back.
+pub async fn run<T, E, F>(
+    gate: Option<&Gate>,
+    key: String,
+    wait: Duration,
+    lease: Duration,
+    body: F,
+) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+    E: From<LockError>,
+{
+    let owner = OWNER.try_with(Owner::clone).unwrap_or_else(|_| Owner::new());
+    let guard = acquire(gate, &key, wait, lease, &owner).await?;
+    let outcome = guard.run(OWNER.scope(owner, body)).await;
+    // Not when the future is dropped above: then the guard does it.
+    let released = guard.release().await;
+    if let Err(why) = released {
+        tracing::warn!(key, %why, "the release got no answer; the lease ends the lock at the latest");
+    }
+    outcome.map_err(LockError::from)?
+}
+
+async fn acquire(
+    gate: Option<&Gate>,
+    key: &str,
+    wait: Duration,
+    lease: Duration,
+    owner: &Owner,
+) -> Result<MutexGuard, LockError> {
+    let gate = gate.cloned().map_or_else(default_gate, Ok)?;
+    gate.mutex(key)?.wait(wait).lease(lease)?.owned_by(owner).lock().await
+}
