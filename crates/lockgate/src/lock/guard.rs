@@ -268,11 +268,11 @@ async fn release_now(tenure: &Arc<Tenure>) -> Result<Released, LockError> {
     let answer = desk.store.mutex_release(&name, &token).await;
     match answer {
         Ok(Release::Released | Release::Left) => {
-            unanswered.is_done();
+            unanswered.was_answered();
             Ok(Released::Released)
         }
         Ok(Release::NotHeld) => {
-            unanswered.is_done();
+            unanswered.was_answered();
             desk.metrics.lost.increment(1);
             Ok(Released::WasLost)
         }
@@ -286,7 +286,7 @@ struct ReleaseWhenDropped {
 }
 
 impl ReleaseWhenDropped {
-    fn is_done(mut self) {
+    fn was_answered(mut self) {
         self.tenure = None;
     }
 }

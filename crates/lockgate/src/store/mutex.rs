@@ -65,7 +65,7 @@ impl Token {
     /// Whom to tell when something is given to this token.
     #[must_use]
     pub const fn ear(self) -> EarId {
-        EarId::from_bits(upper_half(self.0))
+        EarId::from_bits((self.0 >> 64) as u64)
     }
 
     /// Reads what [`Display`](fmt::Display) wrote.
@@ -332,9 +332,4 @@ pub struct Holder {
 impl MutexStatus {
     /// How many waiters are listed at the most.
     pub const MAX_LISTED: usize = 100;
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the upper half of 128 bits is 64 bits")]
-const fn upper_half(bits: u128) -> u64 {
-    (bits >> 64) as u64
 }
