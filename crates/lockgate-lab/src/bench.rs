@@ -10,7 +10,8 @@
 //!
 //! ```text
 //! frame            cases, contenders, rounds
-//! slice            one contender's turn: throughput, latency, fairness, commands
+//! slice            one contender's turn: throughput, latency, fairness, commands, hand-overs
+//! tally            what one worker did, to be added up
 //! command_count    what clients sent, from INFO commandstats
 //! yardstick        was the machine quiet?
 //! report           JSON lines as they come, a table at the end
@@ -19,6 +20,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lockgate::testing::services::{Persistence, Redis};
@@ -30,10 +32,13 @@ mod lock;
 mod report;
 mod slice;
 mod stock;
+mod tally;
 mod yardstick;
 
 use self::command_count::CommandCounter;
 use self::frame::{Pace, run_case};
+pub use self::lock::LockPoint;
+use self::lock::Stage;
 use self::report::Report;
 
 /// How to measure.
@@ -41,8 +46,8 @@ use self::report::Report;
 pub struct BenchOptions {
     /// The Redis to measure on; a `redis-server` of our own when there is none.
     pub redis: Option<String>,
-    /// How many tasks ask at once; each bench has its own default points.
-    pub tasks: Option<usize>,
+    /// The program that was started: benches between processes start it again.
+    pub program: PathBuf,
     /// How long each contender runs in each case, over all rounds.
     pub seconds: f64,
     /// Into how many turns that time is cut.
@@ -55,9 +60,13 @@ pub struct BenchOptions {
 #[derive(Clone, Copy, Debug)]
 pub enum Subject {
     /// Taking and giving back a mutex.
-    Lock,
-    /// Issuing coupons.
-    Stock,
+    Lock(LockPoint),
+    /// 300 who take a mutex once each.
+    Rush,
+    /// So many mutexes held at once.
+    Held(usize),
+    /// Issuing coupons, to so many tasks at once; to the numbers that the docs report when there is none.
+    Stock(Option<usize>),
 }
 
 /// The prefix of every key that a bench writes.
@@ -93,8 +102,14 @@ async fn measure(
 ) -> Result<(), Failure> {
     let pace = Pace::new(Duration::try_from_secs_f64(options.seconds)?, options.rounds);
     let cases = match subject {
-        Subject::Lock => lock::cases(url, options.tasks).await?,
-        Subject::Stock => stock::cases(url, options.tasks).await?,
+        Subject::Lock(point) => {
+            lock::cases(&Stage { program: options.program.clone(), redis: url.to_owned() }, point)
+        }
+        Subject::Rush => vec![lock::rush::case(url)],
+        Subject::Held(locks) => {
+            return lock::held::hold_many(url, locks, options.seconds, counter).await?.print(options.json);
+        }
+        Subject::Stock(tasks) => stock::cases(url, tasks).await?,
     };
     let mut report = Report::new(options.json, io::stdout());
     for case in &cases {
@@ -102,6 +117,15 @@ async fn measure(
     }
     report.finish()?;
     Ok(())
+}
+
+/// What a process does that a bench has started: see `bench::lock`.
+///
+/// # Errors
+///
+/// When the orders make no sense, or the contender fails.
+pub async fn serve_in_crew(orders: &str) -> Result<(), Failure> {
+    lock::serve_in_crew(orders).await
 }
 
 /// A client as the peers use it, with small requests sent at once like ours.

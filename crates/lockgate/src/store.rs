@@ -38,7 +38,7 @@ pub use self::coupon::{
 };
 pub use self::mutex::{
     Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MutexStatus,
-    Release, Renew, Renewal, Ticket, Token,
+    Release, Renew, Renewal, Token,
 };
 pub use self::news::{EarId, Hearing, Listener, News};
 

@@ -1,7 +1,7 @@
 //! `lockgate bench`: how fast it is here, beside the limit and the usual ways.
 
 use clap::{Args, Subcommand};
-use lockgate_lab::bench::{self, BenchOptions, Subject};
+use lockgate_lab::bench::{self, BenchOptions, LockPoint, Subject};
 
 use super::{Outcome, runtime};
 
@@ -14,10 +14,41 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum BenchSubject {
-    /// Taking and giving back a mutex
-    Lock(Options),
+    /// Taking and giving back a mutex, alone and in a crowd of several processes
+    Lock {
+        /// How many processes; with this, --tasks or --hold-us, one crowd is measured instead of those in the docs
+        #[arg(long, value_name = "P", value_parser = clap::value_parser!(u8).range(1..=64))]
+        processes: Option<u8>,
+        /// How many tasks in each process
+        #[arg(long, value_name = "W", value_parser = clap::value_parser!(u16).range(1..))]
+        tasks: Option<u16>,
+        /// For how long each task holds the lock, in microseconds
+        #[arg(long, value_name = "H", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+        hold_us: Option<u64>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// 300 tasks that take a mutex once each
+    LockRush(Options),
+    /// Many mutexes held at once under the watchdog, for --seconds
+    LockHeld {
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        locks: usize,
+        #[command(flatten)]
+        options: Options,
+    },
     /// Issuing coupons
-    Stock(Options),
+    Stock {
+        /// How many tasks ask at once; without it, the points that the docs report
+        #[arg(long, value_name = "W", value_parser = clap::value_parser!(u16).range(1..))]
+        tasks: Option<u16>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// A process that `bench lock` starts
+    #[command(hide = true)]
+    LockCrew { orders: String },
 }
 
 #[derive(Debug, Args)]
@@ -25,10 +56,6 @@ struct Options {
     /// The Redis to measure on; without it, a redis-server is started for the bench
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
-
-    /// How many tasks ask at once; without it, the points that the docs report
-    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u16).range(1..))]
-    tasks: Option<u16>,
 
     /// How long each contender runs in each case
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = positive_seconds)]
@@ -53,12 +80,18 @@ fn positive_seconds(text: &str) -> Result<f64, String> {
 impl Bench {
     pub(crate) fn run(self) -> Outcome {
         let (subject, options) = match self.subject {
-            BenchSubject::Lock(options) => (Subject::Lock, options),
-            BenchSubject::Stock(options) => (Subject::Stock, options),
+            BenchSubject::Lock { processes, tasks, hold_us, options } => {
+                let (processes, tasks) = (processes.map(usize::from), tasks.map(usize::from));
+                (Subject::Lock(LockPoint { processes, tasks, hold_us }), options)
+            }
+            BenchSubject::LockRush(options) => (Subject::Rush, options),
+            BenchSubject::LockHeld { locks, options } => (Subject::Held(locks), options),
+            BenchSubject::Stock { tasks, options } => (Subject::Stock(tasks.map(usize::from)), options),
+            BenchSubject::LockCrew { orders } => return runtime()?.block_on(bench::serve_in_crew(&orders)),
         };
         let options = BenchOptions {
             redis: options.redis,
-            tasks: options.tasks.map(usize::from),
+            program: std::env::current_exe()?,
             seconds: options.seconds,
             rounds: options.rounds,
             json: options.json,

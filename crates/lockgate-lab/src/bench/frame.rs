@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::command_count::CommandCounter;
 use super::report::Report;
 use super::slice::{Slice, measure_slice};
+use super::tally::Tallies;
 use super::yardstick::Yardstick;
 use super::{Failure, report};
 
@@ -28,21 +29,21 @@ pub(super) trait Contender: Send + Sync {
     fn role(&self) -> Role;
     /// The commands that this contender's clients send themselves. Those that only its scripts call are not listed.
     fn client_commands(&self) -> &'static [&'static str];
-    /// How many workers it wants when the case has so many tasks.
-    fn tasks(&self, tasks_of_case: usize) -> usize {
-        tasks_of_case
+    /// What has to be done before a turn and is not measured.
+    fn prepare(&self, _tasks: usize, _length: Duration) -> Doing<'_, ()> {
+        Box::pin(async { Ok(()) })
     }
-    /// Somebody who does it over and over; `number` tells the workers of one slice apart.
-    fn worker(&self, number: usize) -> Box<dyn Worker>;
+    /// Does it over and over in so many tasks, for so long.
+    fn turn(&self, tasks: usize, length: Duration) -> Doing<'_, Tallies>;
 }
+
+pub(super) type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// Somebody who does it over and over.
 pub(super) trait Worker: Send {
     /// Does it once (or, when it works in batches, a few times); says how many times.
-    fn work(&mut self) -> Turn<'_>;
+    fn work(&mut self) -> Doing<'_, u64>;
 }
-
-pub(super) type Turn<'a> = Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send + 'a>>;
 
 /// A question that all its contenders answer in their own way.
 pub(super) struct Case {
@@ -81,9 +82,7 @@ pub(super) async fn run_case(
             let place = turn_order(turn, round, case.contenders.len());
             let contender = case.contenders[place].as_ref();
             let yardstick_us = yardstick.measure();
-            let slice =
-                measure_slice(contender, contender.tasks(case.tasks), pace.slice, yardstick_us, counter)
-                    .await?;
+            let slice = measure_slice(contender, case.tasks, pace.slice, yardstick_us, counter).await?;
             let is_warm_up = round == 0;
             report.slice(&report::SliceLine { case, contender, round, is_warm_up, slice: &slice })?;
             slices.push((place, slice));

@@ -1,182 +1,228 @@
-//! Taking a mutex that nobody else wants, and giving it back: what a lock costs when there is no crowd.
+//! Taking a lock and giving it back: alone, and in a crowd of one or several processes.
+//!
+//! Each contender's turn is done by processes of its own, started anew, that begin at the same moment: the lock is between
+//! processes, so it is measured between processes. In a crowd, each holder reads a counter that nothing but the lock protects,
+//! holds for as long as the case says, and writes it back plus one; what is missing in the end are violations.
+//!
+//! ```text
+//! lock         the cases
+//!  crew        starts the processes, and adds up what they did
+//!  locker      how each contender locks (runs in those processes)
+//!  notebook    the counter, and when the lock was last given back
+//! rush         300 who take the lock once each
+//! held         100,000 locks at once
+//! ```
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lockgate::Gate;
-use lockgate::config::Config;
-use lockgate::key::Name;
-use lockgate::store::{Acquire, Attempt, Lease, Release, Store, Token};
-use redis::aio::MultiplexedConnection;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
 
-use super::frame::{Case, Contender, Role, Turn, Worker};
-use super::{Failure, NAMESPACE, raw_client};
+use super::Failure;
+use super::frame::{Case, Contender, Doing, Role};
+use super::tally::Tallies;
 
-const LEASE: Duration = Duration::from_secs(10);
+mod crew;
+pub(super) mod held;
+mod locker;
+mod notebook;
+pub(super) mod rush;
 
-/// The least that a lock must do: see whose it is, then delete it.
-const COMPARE_AND_DELETE: &str =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
+use self::crew::Crew;
+pub(super) use self::crew::serve_in_crew;
+use self::notebook::Notebook;
 
-pub(super) async fn cases(url: &str, tasks: Option<usize>) -> Result<Vec<Case>, Failure> {
-    let mut cases = Vec::new();
-    for tasks in tasks.map_or(vec![1, 16], |tasks| vec![tasks]) {
-        cases.push(Case {
-            name: "lock, uncontended: acquire and release, a key per task".into(),
-            tasks,
-            contenders: vec![
-                Box::new(RawLimit::connect(url).await?),
-                Box::new(Rslock::connect(url)?),
-                Box::new(Ours::connect(url).await?),
-            ],
-        });
+/// A way to lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Way {
+    /// `SET NX PX` and compare-and-delete on a key per task: what Redis can do when nobody has to wait.
+    Raw,
+    /// The crate `rslock`, with one server.
+    Rslock,
+    /// `SET NX PX` on the one key, again every 50 ms.
+    Every50Ms,
+    Spin,
+    Notify,
+    HandOff,
+    HandOffWithCohort,
+}
+
+impl Way {
+    const fn name(self) -> &'static str {
+        match self {
+            Way::Raw => "raw SET NX PX + compare-and-delete, a key per task",
+            Way::Rslock => "rslock 0.10",
+            Way::Every50Ms => "SET NX PX, again every 50 ms",
+            Way::Spin => "lockgate, spin",
+            Way::Notify => "lockgate, notify",
+            Way::HandOff => "lockgate, hand-off without cohort",
+            Way::HandOffWithCohort => "lockgate, hand-off with cohort",
+        }
     }
-    Ok(cases)
-}
 
-/// `SET NX PX` and compare-and-delete over one multiplexed connection: no fence, no queue, nothing to spare.
-struct RawLimit {
-    connection: MultiplexedConnection,
-}
-
-impl RawLimit {
-    async fn connect(url: &str) -> Result<Self, Failure> {
-        Ok(Self { connection: raw_client(url)?.get_multiplexed_async_connection().await? })
+    const fn role(self) -> Role {
+        match self {
+            Way::Raw => Role::Limit,
+            Way::Rslock | Way::Every50Ms => Role::Peer,
+            _ => Role::Ours,
+        }
     }
 }
 
-impl Contender for RawLimit {
+/// How big the crowd is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Crowd {
+    pub(super) processes: usize,
+    /// In each process.
+    pub(super) tasks: usize,
+    pub(super) hold: Duration,
+    /// Whether all want the same lock.
+    pub(super) is_contended: bool,
+}
+
+/// The points that the docs report.
+const POINTS: [Crowd; 7] = [
+    alone(1),
+    alone(16),
+    crowd(1, 100, 0),
+    crowd(4, 25, 0),
+    crowd(4, 25, 1_000),
+    crowd(4, 100, 1_000),
+    crowd(4, 250, 1_000),
+];
+
+const fn alone(tasks: usize) -> Crowd {
+    Crowd { processes: 1, tasks, hold: Duration::ZERO, is_contended: false }
+}
+
+const fn crowd(processes: usize, tasks: usize, hold_us: u64) -> Crowd {
+    Crowd { processes, tasks, hold: Duration::from_micros(hold_us), is_contended: true }
+}
+
+/// What the command line asks for instead of those points.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LockPoint {
+    /// How many processes.
+    pub processes: Option<usize>,
+    /// How many tasks in each.
+    pub tasks: Option<usize>,
+    /// For how long each holds the lock, in microseconds.
+    pub hold_us: Option<u64>,
+}
+
+impl LockPoint {
+    fn points(self) -> Vec<Crowd> {
+        let Self { processes, tasks, hold_us } = self;
+        if processes.is_none() && tasks.is_none() && hold_us.is_none() {
+            return POINTS.to_vec();
+        }
+        vec![crowd(processes.unwrap_or(1), tasks.unwrap_or(25), hold_us.unwrap_or(0))]
+    }
+}
+
+/// The program that is also the crew, and the Redis they meet on.
+#[derive(Clone, Debug)]
+pub(super) struct Stage {
+    pub(super) program: PathBuf,
+    pub(super) redis: String,
+}
+
+pub(super) fn cases(stage: &Stage, point: LockPoint) -> Vec<Case> {
+    point.points().into_iter().map(|crowd| case(stage, crowd)).collect()
+}
+
+fn case(stage: &Stage, crowd: Crowd) -> Case {
+    let Crowd { processes, tasks, hold, is_contended } = crowd;
+    let name = if is_contended {
+        format!("lock, contended: {processes} × {tasks} tasks on one name, held for {hold:?}")
+    } else {
+        format!("lock, uncontended: {tasks} tasks, a name for each")
+    };
+    let ways = [Way::Raw, Way::Rslock, Way::Spin, Way::Notify, Way::HandOff, Way::HandOffWithCohort];
+    let contender = |way| Box::new(InCrew::new(stage, way, crowd)) as Box<dyn Contender>;
+    Case { name, tasks: processes * tasks, contenders: ways.into_iter().map(contender).collect() }
+}
+
+/// One way to lock, by a crew.
+struct InCrew {
+    stage: Stage,
+    way: Way,
+    crowd: Crowd,
+    waiting: Mutex<Option<(Crew, Notebook)>>,
+}
+
+impl InCrew {
+    fn new(stage: &Stage, way: Way, crowd: Crowd) -> Self {
+        Self { stage: stage.clone(), way, crowd, waiting: Mutex::default() }
+    }
+}
+
+impl Contender for InCrew {
     fn name(&self) -> &'static str {
-        "raw SET NX PX + compare-and-delete"
+        self.way.name()
     }
 
     fn role(&self) -> Role {
-        Role::Limit
+        self.way.role()
     }
 
     fn client_commands(&self) -> &'static [&'static str] {
-        &["set", "eval", "evalsha"]
+        &["set", "eval", "evalsha", "script|load", "subscribe", "role"]
     }
 
-    fn worker(&self, number: usize) -> Box<dyn Worker> {
-        Box::new(RawWorker {
-            connection: self.connection.clone(),
-            key: format!("{NAMESPACE}:raw:{number}"),
-            release: redis::Script::new(COMPARE_AND_DELETE),
+    fn prepare(&self, _: usize, length: Duration) -> Doing<'_, ()> {
+        Box::pin(async move {
+            let notebook = Notebook::create()?;
+            let crew = Crew::muster(&self.stage, self.way, self.crowd, length, notebook.path()).await?;
+            *self.waiting.lock().await = Some((crew, notebook));
+            Ok(())
         })
     }
-}
 
-struct RawWorker {
-    connection: MultiplexedConnection,
-    key: String,
-    release: redis::Script,
-}
-
-impl Worker for RawWorker {
-    fn work(&mut self) -> Turn<'_> {
+    fn turn(&self, _: usize, _: Duration) -> Doing<'_, Tallies> {
         Box::pin(async {
-            let token = Token::random().to_string();
-            let mut set = redis::cmd("SET");
-            set.arg(&self.key).arg(&token).arg("NX").arg("PX").arg(LEASE.as_millis().to_string());
-            let taken: bool = set.query_async(&mut self.connection).await?;
-            let released: bool =
-                self.release.key(&self.key).arg(&token).invoke_async(&mut self.connection).await?;
-            if taken && released { Ok(1) } else { Err("the raw lock was not ours".into()) }
-        })
-    }
-}
-
-/// The crate `rslock`, with one server.
-struct Rslock {
-    manager: rslock::LockManager,
-}
-
-impl Rslock {
-    fn connect(url: &str) -> Result<Self, Failure> {
-        Ok(Self { manager: rslock::LockManager::from_clients(vec![raw_client(url)?]) })
-    }
-}
-
-impl Contender for Rslock {
-    fn name(&self) -> &'static str {
-        "rslock 0.10"
-    }
-
-    fn role(&self) -> Role {
-        Role::Peer
-    }
-
-    fn client_commands(&self) -> &'static [&'static str] {
-        &["set", "eval", "evalsha", "script|load"]
-    }
-
-    fn worker(&self, number: usize) -> Box<dyn Worker> {
-        Box::new(RslockWorker { manager: self.manager.clone(), key: format!("{NAMESPACE}:rslock:{number}") })
-    }
-}
-
-struct RslockWorker {
-    manager: rslock::LockManager,
-    key: String,
-}
-
-impl Worker for RslockWorker {
-    fn work(&mut self) -> Turn<'_> {
-        Box::pin(async {
-            let lock = self.manager.lock(self.key.as_bytes(), LEASE).await.map_err(|why| why.to_string())?;
-            self.manager.unlock(&lock).await;
-            Ok(1)
-        })
-    }
-}
-
-/// The store's own acquire and release.
-struct Ours {
-    store: Arc<dyn Store>,
-}
-
-impl Ours {
-    async fn connect(url: &str) -> Result<Self, Failure> {
-        let mut config = Config::default();
-        config.namespace = NAMESPACE.into();
-        Ok(Self { store: Arc::clone(Gate::open_with(url, &config).await?.store()) })
-    }
-}
-
-impl Contender for Ours {
-    fn name(&self) -> &'static str {
-        "lockgate"
-    }
-
-    fn role(&self) -> Role {
-        Role::Ours
-    }
-
-    fn client_commands(&self) -> &'static [&'static str] {
-        &["eval", "evalsha"]
-    }
-
-    fn worker(&self, number: usize) -> Box<dyn Worker> {
-        Box::new(OurWorker { store: Arc::clone(&self.store), mutex: format!("bench:{number}") })
-    }
-}
-
-struct OurWorker {
-    store: Arc<dyn Store>,
-    mutex: String,
-}
-
-impl Worker for OurWorker {
-    fn work(&mut self) -> Turn<'_> {
-        Box::pin(async {
-            let (mutex, token) = (Name::new("mutex", &self.mutex)?, Token::random());
-            let acquired = self.store.mutex_acquire(&mutex, &Attempt::new(token, Lease::new(LEASE)?)).await?;
-            let released = self.store.mutex_release(&mutex, &token).await?;
-            match (acquired, released) {
-                (Acquire::Granted { .. }, Release::Released) => Ok(1),
-                other => Err(format!("the lock was not ours: {other:?}").into()),
+            let Some((crew, notebook)) = self.waiting.lock().await.take() else {
+                return Err("a turn without a crew".into());
+            };
+            let mut tallies = crew.work().await?;
+            let is_protected = self.crowd.is_contended && self.way != Way::Raw;
+            if is_protected {
+                tallies.violations = Some(tallies.operations().saturating_sub(notebook.read()?.counter));
             }
+            Ok(tallies)
         })
+    }
+}
+
+/// What a process of the crew has to do.
+#[derive(Debug, Serialize, Deserialize)]
+struct Orders {
+    redis: String,
+    way: Way,
+    crowd: Crowd,
+    length: Duration,
+    notebook: PathBuf,
+    /// Which of the processes it is.
+    process: usize,
+}
+
+impl Orders {
+    fn for_each_process(
+        stage: &Stage,
+        way: Way,
+        crowd: Crowd,
+        length: Duration,
+        notebook: &Path,
+    ) -> Vec<Self> {
+        let orders = |process| Self {
+            redis: stage.redis.clone(),
+            way,
+            crowd,
+            length,
+            notebook: notebook.to_owned(),
+            process,
+        };
+        (0..crowd.processes).map(orders).collect()
     }
 }

@@ -6,7 +6,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::frame::{Case, Contender, Role};
-use super::slice::Slice;
+use super::slice::{HandOver, Slice};
 use super::yardstick::doubt;
 
 /// Where results go.
@@ -57,6 +57,10 @@ struct Summary {
     client_commands: Option<f64>,
     server_us: Option<f64>,
     fairness: f64,
+    #[serde(flatten)]
+    hand_over: Option<HandOver>,
+    /// Of all rounds.
+    violations: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -164,17 +168,33 @@ fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
         client_commands: median_if_known(|slice| slice.client_commands),
         server_us: median_if_known(|slice| slice.server_us),
         fairness: median(|slice| slice.fairness),
+        hand_over: hand_over_in_the_middle(slices()),
+        violations: slices().map(|slice| slice.violations).sum(),
     }
+}
+
+/// The medians over all rounds; the longest gap is the longest of all.
+fn hand_over_in_the_middle<'a>(slices: impl Iterator<Item = &'a Slice>) -> Option<HandOver> {
+    let all: Vec<HandOver> = slices.map(|slice| slice.hand_over).collect::<Option<_>>()?;
+    let median = |figure: fn(&HandOver) -> f64| Spread::of(all.iter().map(figure)).median;
+    Some(HandOver {
+        gap_mean_us: median(|round| round.gap_mean_us),
+        gap_p50_us: median(|round| round.gap_p50_us),
+        gap_p99_us: median(|round| round.gap_p99_us),
+        gap_max_us: Spread::of(all.iter().map(|round| round.gap_max_us)).max,
+        hold_mean_us: median(|round| round.hold_mean_us),
+    })
 }
 
 fn table(results: &[Summary]) -> Table {
     let mut table = Table::new();
     // Markdown, so that a result can be pasted into the docs as it is.
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header([
+    let hands_over = results.iter().any(|result| result.hand_over.is_some());
+    let mut header = vec![
         "contender",
         "per second",
-        "of the limit",
+        "of the first",
         "(min–max)",
         "p50 µs",
         "p99 µs",
@@ -182,22 +202,47 @@ fn table(results: &[Summary]) -> Table {
         "commands/op",
         "Redis µs/op",
         "fairness",
-    ]);
+    ];
+    if hands_over {
+        header.extend(["gap mean µs", "p50", "p99", "hold µs"]);
+    }
+    let has_looked = results.iter().any(|result| result.violations.is_some());
+    if has_looked {
+        header.push("violations");
+    }
+    table.set_header(header);
     for result in results {
-        table.add_row([
-            result.contender.to_owned(),
-            format!("{:.0}", result.per_second.median),
-            format!("{:.2}", result.ratio_to_limit.median),
-            format!("{:.2}–{:.2}", result.ratio_to_limit.min, result.ratio_to_limit.max),
-            format!("{:.1}", result.p50_us),
-            format!("{:.1}", result.p99_us),
-            format!("{:.0}", result.max_us),
-            result.client_commands.map_or("–".to_owned(), |commands| format!("{commands:.3}")),
-            result.server_us.map_or("–".to_owned(), |micros| format!("{micros:.1}")),
-            format!("{:.2}", result.fairness),
-        ]);
+        let mut row = common_columns(result);
+        if hands_over {
+            row.extend(hand_over_columns(result.hand_over));
+        }
+        if has_looked {
+            row.push(result.violations.map_or("–".to_owned(), |violations| violations.to_string()));
+        }
+        table.add_row(row);
     }
     table
+}
+
+fn common_columns(result: &Summary) -> Vec<String> {
+    vec![
+        result.contender.to_owned(),
+        format!("{:.0}", result.per_second.median),
+        format!("{:.2}", result.ratio_to_limit.median),
+        format!("{:.2}–{:.2}", result.ratio_to_limit.min, result.ratio_to_limit.max),
+        format!("{:.1}", result.p50_us),
+        format!("{:.1}", result.p99_us),
+        format!("{:.0}", result.max_us),
+        result.client_commands.map_or("–".to_owned(), |commands| format!("{commands:.3}")),
+        result.server_us.map_or("–".to_owned(), |micros| format!("{micros:.1}")),
+        format!("{:.2}", result.fairness),
+    ]
+}
+
+fn hand_over_columns(hand_over: Option<HandOver>) -> [String; 4] {
+    let Some(figures) = hand_over else { return ["–"; 4].map(str::to_owned) };
+    [figures.gap_mean_us, figures.gap_p50_us, figures.gap_p99_us, figures.hold_mean_us]
+        .map(|micros| format!("{micros:.1}"))
 }
 
 #[cfg(test)]

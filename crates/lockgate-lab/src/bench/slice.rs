@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use lockgate::clock::{Clock, Moment};
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -10,6 +9,7 @@ use tokio::task::JoinSet;
 use super::Failure;
 use super::command_count::{CommandCounter, Effort};
 use super::frame::{Contender, Worker};
+use super::tally::{Tallies, Tally};
 
 /// What one turn came to.
 #[derive(Clone, Debug, Serialize)]
@@ -25,15 +25,23 @@ pub(super) struct Slice {
     pub(super) server_us: Option<f64>,
     /// Operations of the task that got the fewest, divided by those of the one that got the most.
     pub(super) fairness: f64,
+    /// What only locks have that are handed over.
+    #[serde(flatten)]
+    pub(super) hand_over: Option<HandOver>,
+    /// How often two were where only one may be; `None` where nobody looked.
+    pub(super) violations: Option<u64>,
     /// How long the yardstick took just before.
     pub(super) yardstick_us: f64,
 }
 
-/// What one worker did.
-struct Tally {
-    operations: u64,
-    /// Nanoseconds per call.
-    latencies: Histogram<u64>,
+/// From the call of a release to the next holder, and what was between two of them.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct HandOver {
+    pub(super) gap_mean_us: f64,
+    pub(super) gap_p50_us: f64,
+    pub(super) gap_p99_us: f64,
+    pub(super) gap_max_us: f64,
+    pub(super) hold_mean_us: f64,
 }
 
 pub(super) async fn measure_slice(
@@ -44,23 +52,36 @@ pub(super) async fn measure_slice(
     counter: &CommandCounter,
 ) -> Result<Slice, Failure> {
     let clock = Clock::system();
+    contender.prepare(tasks, length).await?;
     let commands_before = counter.read().await?;
     let start = clock.monotonic();
-    let mut workers = JoinSet::new();
-    for number in 0..tasks {
-        workers.spawn(work_until(contender.worker(number), clock.clone(), start + length));
-    }
-    let mut tallies = Vec::with_capacity(tasks);
-    while let Some(tally) = workers.join_next().await {
-        tallies.push(tally??);
-    }
-    let elapsed = clock.monotonic().since(start);
+    let tallies = contender.turn(tasks, length).await?;
+    let elapsed = tallies.seconds.unwrap_or(clock.monotonic().since(start).as_secs_f64());
     let effort = counter.read().await?.since(&commands_before, contender.client_commands());
-    summarize(&tallies, elapsed, yardstick_us, (!contender.client_commands().is_empty()).then_some(effort))
+    let effort = (!contender.client_commands().is_empty()).then_some(effort);
+    Ok(summarize(&tallies, elapsed, yardstick_us, effort))
+}
+
+/// Lets so many workers of this process work for so long.
+pub(super) async fn work_in_tasks(
+    workers: impl Iterator<Item = Box<dyn Worker>>,
+    length: Duration,
+) -> Result<Tallies, Failure> {
+    let clock = Clock::system();
+    let end = clock.monotonic() + length;
+    let mut working = JoinSet::new();
+    for worker in workers {
+        working.spawn(work_until(worker, clock.clone(), end));
+    }
+    let mut tallies = Tallies::new()?;
+    while let Some(tally) = working.join_next().await {
+        tallies.add(&tally??)?;
+    }
+    Ok(tallies)
 }
 
 async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> Result<Tally, Failure> {
-    let mut tally = Tally { operations: 0, latencies: Histogram::new(3)? };
+    let mut tally = Tally::new()?;
     let mut before = clock.monotonic();
     while before < end {
         tally.operations += worker.work().await?;
@@ -74,30 +95,31 @@ async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> R
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people: three digits are enough")]
-fn summarize(
-    tallies: &[Tally],
-    elapsed: Duration,
-    yardstick_us: f64,
-    effort: Option<Effort>,
-) -> Result<Slice, Failure> {
-    let mut latencies = Histogram::<u64>::new(3)?;
-    for tally in tallies {
-        latencies.add(&tally.latencies)?;
-    }
-    let operations: u64 = tallies.iter().map(|tally| tally.operations).sum();
-    let fewest = tallies.iter().map(|tally| tally.operations).min().unwrap_or(0);
-    let most = tallies.iter().map(|tally| tally.operations).max().unwrap_or(0);
+fn summarize(tallies: &Tallies, seconds: f64, yardstick_us: f64, effort: Option<Effort>) -> Slice {
+    let operations = tallies.operations();
+    let fewest = tallies.operations_of_each.iter().copied().min().unwrap_or(0);
+    let most = tallies.operations_of_each.iter().copied().max().unwrap_or(0);
     let per_operation = |figure: u64| figure as f64 / operations.max(1) as f64;
     let micros = |nanos: u64| nanos as f64 / 1_000.0;
-    Ok(Slice {
+    let (latencies, gaps) = (&tallies.latencies, &tallies.gaps);
+    let hand_over = (!gaps.is_empty()).then(|| HandOver {
+        gap_mean_us: gaps.mean() / 1_000.0,
+        gap_p50_us: micros(gaps.value_at_quantile(0.5)),
+        gap_p99_us: micros(gaps.value_at_quantile(0.99)),
+        gap_max_us: micros(gaps.max()),
+        hold_mean_us: per_operation(tallies.held_nanos) / 1_000.0,
+    });
+    Slice {
         operations,
-        per_second: operations as f64 / elapsed.as_secs_f64(),
+        per_second: operations as f64 / seconds,
         p50_us: micros(latencies.value_at_quantile(0.5)),
         p99_us: micros(latencies.value_at_quantile(0.99)),
         max_us: micros(latencies.max()),
         client_commands: effort.map(|effort| per_operation(effort.calls)),
         server_us: effort.map(|effort| per_operation(effort.server_us)),
         fairness: fewest as f64 / most.max(1) as f64,
+        hand_over,
+        violations: tallies.violations,
         yardstick_us,
-    })
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use lockgate::Gate;
 use lockgate::config::Config;
@@ -9,7 +10,9 @@ use lockgate::key::Name;
 use lockgate::stock::{CouponTerms, Issue, MAX_QUANTITY};
 use redis::aio::MultiplexedConnection;
 
-use super::frame::{Case, Contender, Role, Turn, Worker};
+use super::frame::{Case, Contender, Doing, Role, Worker};
+use super::slice::work_in_tasks;
+use super::tally::Tallies;
 use super::{Failure, NAMESPACE, raw_client};
 
 /// As many users as the limit puts into one call: beyond this, larger batches bring no more.
@@ -79,19 +82,16 @@ impl Contender for BatchLimit {
         &["eval", "evalsha"]
     }
 
-    fn tasks(&self, tasks_of_case: usize) -> usize {
-        tasks_of_case.min(LIMIT_WORKERS)
-    }
-
-    fn worker(&self, _: usize) -> Box<dyn Worker> {
-        Box::new(BatchWorker(self.coupon.clone()))
+    fn turn(&self, tasks: usize, length: Duration) -> Doing<'_, Tallies> {
+        let worker = |_| Box::new(BatchWorker(self.coupon.clone())) as Box<dyn Worker>;
+        Box::pin(work_in_tasks((0..tasks.min(LIMIT_WORKERS)).map(worker), length))
     }
 }
 
 struct BatchWorker(OpenCoupon);
 
 impl Worker for BatchWorker {
-    fn work(&mut self) -> Turn<'_> {
+    fn work(&mut self) -> Doing<'_, u64> {
         Box::pin(async {
             let users: Vec<_> =
                 new_users(LIMIT_BATCH).map(|user| Name::new("user", user)).collect::<Result<_, _>>()?;
@@ -141,12 +141,13 @@ impl Contender for ScriptPerRequest {
         &["eval", "evalsha", "script|load"]
     }
 
-    fn worker(&self, _: usize) -> Box<dyn Worker> {
-        Box::new(ScriptWorker {
-            connection: self.connection.clone(),
-            keys: self.keys.clone(),
-            script: redis::Script::new(SET_AND_QUEUE),
-        })
+    fn turn(&self, tasks: usize, length: Duration) -> Doing<'_, Tallies> {
+        let worker = |_| {
+            let (connection, keys) = (self.connection.clone(), self.keys.clone());
+            let script = redis::Script::new(SET_AND_QUEUE);
+            Box::new(ScriptWorker { connection, keys, script }) as Box<dyn Worker>
+        };
+        Box::pin(work_in_tasks((0..tasks).map(worker), length))
     }
 }
 
@@ -157,7 +158,7 @@ struct ScriptWorker {
 }
 
 impl Worker for ScriptWorker {
-    fn work(&mut self) -> Turn<'_> {
+    fn work(&mut self) -> Doing<'_, u64> {
         Box::pin(async {
             let user = new_users(1).next().unwrap_or_default();
             let request = format!("{{\"coupon\":1,\"user\":\"{user}\"}}");
@@ -190,15 +191,16 @@ impl Contender for Ours {
         if self.name.ends_with("Redis") { &["eval", "evalsha"] } else { &[] }
     }
 
-    fn worker(&self, _: usize) -> Box<dyn Worker> {
-        Box::new(OurWorker(Arc::new(self.coupon.clone())))
+    fn turn(&self, tasks: usize, length: Duration) -> Doing<'_, Tallies> {
+        let worker = |_| Box::new(OurWorker(Arc::new(self.coupon.clone()))) as Box<dyn Worker>;
+        Box::pin(work_in_tasks((0..tasks).map(worker), length))
     }
 }
 
 struct OurWorker(Arc<OpenCoupon>);
 
 impl Worker for OurWorker {
-    fn work(&mut self) -> Turn<'_> {
+    fn work(&mut self) -> Doing<'_, u64> {
         Box::pin(async {
             let user = new_users(1).next().unwrap_or_default();
             match self.0.gate.coupon(self.0.name.as_str())?.issue(user).await? {

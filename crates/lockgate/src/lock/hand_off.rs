@@ -9,7 +9,7 @@
 //!   and by the pair (our time before asking, the store's time in the answer) of the last answer. What comes too late is
 //!   asked for again first.
 //! - It asks *is it mine?* in good time: after the holder's lease, and otherwise every few seconds; at once when the
-//!   subscription comes back. Asking is the same call as the first one, so it also queues again, at the old place.
+//!   subscription comes back. Asking is the same call as the first one, so it also queues again, at the head, when the turn was missed.
 //! - It ends when nobody waits any more, and then gives back whatever it has.
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
         fences: if are_several { FENCE_BLOCK } else { 1 },
         fence_seen: room.fence_seen(),
         // Most locks are free: who does not listen yet tries first.
-        if_taken: if desk.is_listening() { IfTaken::Queue(None) } else { IfTaken::Leave },
+        if_taken: if desk.is_listening() { IfTaken::Queue } else { IfTaken::Leave },
     };
     let mut has_queued = false;
     loop {
@@ -74,12 +74,12 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
             }
             Ok(Acquire::Taken { .. }) => {
                 desk.listening().await;
-                attempt.if_taken = IfTaken::Queue(None);
+                attempt.if_taken = IfTaken::Queue;
                 Next::Ask
             }
-            Ok(Acquire::Queued { ticket, ahead, lease_left, now }) => {
+            Ok(Acquire::Queued { ahead, lease_left, now }) => {
                 has_queued = true;
-                attempt.if_taken = IfTaken::Queue(Some(ticket));
+                attempt.if_taken = IfTaken::QueueAgain;
                 let stagger =
                     STAGGER.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX)).min(desk.claim);
                 let ask_after = (lease_left + GRACE + stagger).min(ASK_AT_LEAST_EVERY);

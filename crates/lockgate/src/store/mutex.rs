@@ -13,7 +13,7 @@ use crate::key::Name;
 pub(crate) const RELEASED_KEPT: Duration = Duration::from_secs(60);
 
 /// For how long a queue is remembered after the last word from anybody in it.
-pub(crate) const QUEUE_KEPT: Duration = Duration::from_secs(600);
+pub(crate) const QUEUE_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many fences a grant reserves at the most, and one that is pushed to a waiter always: the next holders of the
 /// same process take theirs from them. Far fewer than the microseconds that a grant takes, because the fence of a lock
@@ -158,24 +158,6 @@ pub struct Fences {
     pub last: Fence,
 }
 
-/// A place in the queue of a mutex: smaller ones come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
-
-impl Ticket {
-    /// The ticket with this number.
-    #[must_use]
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
 /// What an attempt to take a mutex does when somebody else has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfTaken {
@@ -185,8 +167,11 @@ pub enum IfTaken {
     /// told when it gives it back: others of its process may want to hear them.
     Watch,
     /// Waits in the queue; when its turn comes, the mutex is given to it, and it hears
-    /// [`News::Granted`](super::News::Granted). Who was in the queue before says with which ticket.
-    Queue(Option<Ticket>),
+    /// [`News::Granted`](super::News::Granted).
+    Queue,
+    /// The same for one that has been told that it waits, and wants to know how it stands. If it is no longer in the queue, it
+    /// was at the head of it when the mutex was given to it and it did not hear of it in time: so it goes to the head.
+    QueueAgain,
 }
 
 /// One attempt to take a mutex. Asked again, it means the same attempt.
@@ -249,8 +234,6 @@ pub enum Acquire {
     },
     /// Another token holds the mutex, and this one waits in the queue.
     Queued {
-        /// Its place; with it, it finds its place again when the store has dropped it from the queue.
-        ticket: Ticket,
         /// How many are before it.
         ahead: u64,
         /// When the holder's lease ends unless it is renewed, by the store's clock.

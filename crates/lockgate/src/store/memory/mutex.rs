@@ -17,7 +17,7 @@ use crate::key::Name;
 use crate::store::mutex::RELEASED_KEPT;
 use crate::store::{
     Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, MutexStatus, News, Release, Renew,
-    Renewal, Ticket, Token,
+    Renewal, Token,
 };
 
 #[derive(Debug)]
@@ -38,8 +38,8 @@ struct Entry {
 /// Who waits, in the order of their tickets.
 #[derive(Debug, Default)]
 struct Queue {
-    by_ticket: BTreeMap<Ticket, Token>,
-    by_token: HashMap<Token, Ticket>,
+    by_ticket: BTreeMap<i64, Token>,
+    by_token: HashMap<Token, i64>,
 }
 
 impl Queue {
@@ -47,19 +47,14 @@ impl Queue {
         self.by_ticket.is_empty()
     }
 
-    /// Lets `token` in: with its old ticket, or behind everybody.
-    fn join(&mut self, token: Token, old: Option<Ticket>, now: Now) -> Ticket {
-        if let Some(ticket) = self.by_token.get(&token) {
-            return *ticket;
-        }
-        let last = self.by_ticket.last_key_value().map_or(0, |(ticket, _)| ticket.get());
-        let mut ticket = old.unwrap_or(Ticket::new((last + 1).max(now.wall.as_micros())));
-        while self.by_ticket.contains_key(&ticket) {
-            ticket = Ticket::new(ticket.get() + 1);
-        }
+    /// Lets `token` in, unless it is in: behind everybody, or before them. Says how many are ahead of it.
+    fn join(&mut self, token: Token, is_at_head: bool) -> u64 {
+        let ticket = *self.by_token.entry(token).or_insert_with(|| match is_at_head {
+            true => self.by_ticket.first_key_value().map_or(0, |(first, _)| first - 1),
+            false => self.by_ticket.last_key_value().map_or(0, |(last, _)| last + 1),
+        });
         self.by_ticket.insert(ticket, token);
-        self.by_token.insert(token, ticket);
-        ticket
+        self.ahead_of(ticket)
     }
 
     fn leave(&mut self, token: Token) -> bool {
@@ -73,7 +68,7 @@ impl Queue {
         Some(token)
     }
 
-    fn ahead_of(&self, ticket: Ticket) -> u64 {
+    fn ahead_of(&self, ticket: i64) -> u64 {
         let is_last = self.by_ticket.last_key_value().is_some_and(|(last, _)| *last == ticket);
         let ahead = if is_last { self.by_ticket.len() - 1 } else { self.by_ticket.range(..ticket).count() };
         u64::try_from(ahead).unwrap_or(u64::MAX)
@@ -166,10 +161,9 @@ impl Entry {
         }
     }
 
-    fn enqueue(&mut self, token: Token, old: Option<Ticket>, now: Now) -> Acquire {
-        let ticket = self.queue.join(token, old, now);
-        let (ahead, lease_left) = (self.queue.ahead_of(ticket), self.lease_left(now));
-        Acquire::Queued { ticket, ahead, lease_left, now: now.wall }
+    fn enqueue(&mut self, token: Token, is_at_head: bool, now: Now) -> Acquire {
+        let ahead = self.queue.join(token, is_at_head);
+        Acquire::Queued { ahead, lease_left: self.lease_left(now), now: now.wall }
     }
 
     fn take(&mut self, now: Now, attempt: &Attempt, post: &mut Post<'_>) -> Acquire {
@@ -191,7 +185,8 @@ impl Entry {
                 self.watched = true;
                 Acquire::Taken { lease_left }
             }
-            IfTaken::Queue(old) => self.enqueue(attempt.token, old, now),
+            IfTaken::Queue => self.enqueue(attempt.token, false, now),
+            IfTaken::QueueAgain => self.enqueue(attempt.token, true, now),
         }
     }
 }
@@ -286,8 +281,10 @@ pub(super) fn mutex_yield(
     if entry.queue.is_empty() {
         return entry.give(now, next);
     }
-    entry.enqueue(next.token, None, now);
-    entry.give_to_next(now, post, Some(next.token));
+    entry.enqueue(next.token, false, now);
+    if entry.give_to_next(now, post, Some(next.token)) == Some(next.token) {
+        return entry.give(now, next);
+    }
     entry.take(now, next, post)
 }
 

@@ -13,14 +13,14 @@ use crate::key::{Kind, Name};
 use crate::store::mutex::{QUEUE_KEPT, RELEASED_KEPT, check_renewals};
 use crate::store::{
     Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MutexStatus, Release, Renew,
-    Renewal, Ticket, Token,
+    Renewal, Token,
 };
 
 /// `PX` counts whole milliseconds from the beginning of the present one, so a lease may end this much early.
 const ROUNDING: Duration = Duration::from_millis(1);
 
 /// The shared script spells these out.
-const _: () = assert!(FENCE_BLOCK == 64 && QUEUE_KEPT.as_millis() == 600_000);
+const _: () = assert!(FENCE_BLOCK == 64 && QUEUE_KEPT.as_millis() == 86_400_000);
 
 pub(super) async fn mutex_acquire(
     store: &RedisStore,
@@ -28,10 +28,11 @@ pub(super) async fn mutex_acquire(
     attempt: &Attempt,
 ) -> Result<Acquire, StoreError> {
     attempt.check()?;
-    let (if_taken, ticket) = match attempt.if_taken {
-        IfTaken::Leave => ("leave", 0),
-        IfTaken::Watch => ("watch", 0),
-        IfTaken::Queue(ticket) => ("queue", ticket.map_or(0, Ticket::get)),
+    let if_taken = match attempt.if_taken {
+        IfTaken::Leave => "leave",
+        IfTaken::Watch => "watch",
+        IfTaken::Queue => "queue",
+        IfTaken::QueueAgain => "again",
     };
     let call = on_mutex(&MUTEX_ACQUIRE, store, mutex)
         .arg(attempt.token.to_string())
@@ -39,7 +40,6 @@ pub(super) async fn mutex_acquire(
         .arg(attempt.fences)
         .arg(attempt.fence_seen.get())
         .arg(if_taken)
-        .arg(ticket)
         .arg(&store.house.claim_ms)
         .arg(&store.house.ears)
         .arg(store.house.skip);
@@ -53,8 +53,7 @@ fn acquired(reply: &Reply) -> Result<Acquire, StoreError> {
             Ok(Acquire::Granted { fences, lease_left: trusted(left) })
         }
         ("taken", &[left]) => Ok(Acquire::Taken { lease_left: micros(left) }),
-        ("queued", &[ticket, ahead, left, now]) => Ok(Acquire::Queued {
-            ticket: Ticket::new(unsigned(ticket)),
+        ("queued", &[ahead, left, now]) => Ok(Acquire::Queued {
             ahead: unsigned(ahead),
             lease_left: micros(left),
             now: Timestamp::from_micros(unsigned(now)),

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
     Acquire, Attempt, EarId, FENCE_BLOCK, Fence, Fences, Hearing, IfTaken, Lease, Listener, MAX_RENEW_BATCH,
-    MutexStatus, News, Release, Renew, Renewal, Ticket, Token,
+    MutexStatus, News, Release, Renew, Renewal, Token,
 };
 
 /// A lease that does not end during a test, in milliseconds.
@@ -67,10 +67,10 @@ impl Home {
         self.store.mutex_read(mutex).await.unwrap()
     }
 
-    /// Waits in the queue of a mutex that is taken; returns the ticket.
-    async fn queue(&self, mutex: &Name, token: Token) -> Ticket {
+    /// Waits in the queue of a mutex that is taken; returns how many are ahead.
+    async fn queue(&self, mutex: &Name, token: Token) -> u64 {
         match self.ask(mutex, &queueing(token)).await {
-            Acquire::Queued { ticket, .. } => ticket,
+            Acquire::Queued { ahead, .. } => ahead,
             other => panic!("{mutex}: {other:?}"),
         }
     }
@@ -88,7 +88,7 @@ impl Home {
 
 /// An attempt that waits in the queue.
 fn queueing(token: Token) -> Attempt {
-    Attempt { if_taken: IfTaken::Queue(None), ..Attempt::new(token, lease(LONG)) }
+    Attempt { if_taken: IfTaken::Queue, ..Attempt::new(token, lease(LONG)) }
 }
 
 struct Recording(mpsc::UnboundedSender<News>);
@@ -154,7 +154,7 @@ pub async fn mutex_acquire(home: &Home) {
     who_queues_keeps_its_place_and_is_told_where_it_stands(home).await;
     nobody_overtakes_the_queue(home).await;
     the_next_call_notices_that_a_lease_ran_out(home).await;
-    who_was_dropped_from_the_queue_finds_its_old_place(home).await;
+    who_missed_its_turn_goes_to_the_head_of_the_queue(home).await;
     who_watches_hears_once_when_it_is_free(home).await;
 }
 
@@ -291,15 +291,16 @@ async fn who_queues_keeps_its_place_and_is_told_where_it_stands(home: &Home) {
     let (bob, carol) = (ear.token(), ear.token());
     let before = home.clock.wall();
     let answer = home.ask(&mutex, &queueing(bob)).await;
-    let Acquire::Queued { ticket, ahead: 0, lease_left, now } = answer else { panic!("{answer:?}") };
+    let Acquire::Queued { ahead: 0, lease_left, now } = answer else { panic!("{answer:?}") };
     assert!(lease_left <= Duration::from_millis(LONG) && lease_left > Duration::ZERO, "{lease_left:?}");
     assert!(now >= before, "{now:?} is not the store's time");
-    assert!(home.queue(&mutex, carol).await > ticket);
-    for _ in 0..3 {
-        assert_eq!(home.queue(&mutex, bob).await, ticket, "asking again changed the place");
+    assert_eq!(home.queue(&mutex, carol).await, 1);
+    for if_taken in [IfTaken::Queue, IfTaken::QueueAgain, IfTaken::Queue] {
+        for (token, place) in [(bob, 0), (carol, 1)] {
+            let answer = home.ask(&mutex, &Attempt { if_taken, ..queueing(token) }).await;
+            assert!(matches!(answer, Acquire::Queued { ahead, .. } if ahead == place), "{answer:?}");
+        }
     }
-    let answer = home.ask(&mutex, &queueing(carol)).await;
-    assert!(matches!(answer, Acquire::Queued { ahead: 1, .. }), "{answer:?}");
     assert_eq!(home.read(&mutex).await.first_waiting, [bob, carol]);
 }
 
@@ -337,14 +338,14 @@ async fn the_next_call_notices_that_a_lease_ran_out(home: &Home) {
     assert!(ear.has_heard_nothing());
 }
 
-async fn who_was_dropped_from_the_queue_finds_its_old_place(home: &Home) {
+async fn who_missed_its_turn_goes_to_the_head_of_the_queue(home: &Home) {
     let (mutex, ear) = (fresh("mutex"), home.ear().await);
     home.granted(&mutex, Token::random(), lease(LONG)).await;
     let (bob, carol) = (ear.token(), ear.token());
-    let ticket = home.queue(&mutex, bob).await;
+    home.queue(&mutex, bob).await;
     home.queue(&mutex, carol).await;
     assert_eq!(home.release(&mutex, bob).await, Release::Left);
-    let again = Attempt { if_taken: IfTaken::Queue(Some(ticket)), ..queueing(bob) };
+    let again = Attempt { if_taken: IfTaken::QueueAgain, ..queueing(bob) };
     let answer = home.ask(&mutex, &again).await;
     assert!(matches!(answer, Acquire::Queued { ahead: 0, .. }), "{answer:?}");
 }
@@ -521,11 +522,11 @@ async fn a_waiter_who_is_not_there_delays_the_next_by_no_more_than_the_claim_lea
     home.granted(&mutex, alice, lease(LONG)).await;
     let (nobody, bob) = (Token::random(), ear.token());
     home.queue(&mutex, nobody).await;
-    let ticket = home.queue(&mutex, bob).await;
+    home.queue(&mutex, bob).await;
     assert_eq!(home.release(&mutex, alice).await, Release::Released);
     if home.read(&mutex).await.holder.unwrap().token == nobody {
         home.let_pass(CLAIM + ROUNDING).await;
-        let again = Attempt { if_taken: IfTaken::Queue(Some(ticket)), ..queueing(bob) };
+        let again = Attempt { if_taken: IfTaken::QueueAgain, ..queueing(bob) };
         assert!(matches!(home.ask(&mutex, &again).await, Acquire::Granted { .. }));
     } else {
         ear.hears_grant_to(bob).await;
@@ -615,13 +616,11 @@ async fn a_yield_that_is_sent_again_changes_nothing(home: &Home) {
     home.granted(&mutex, alice, lease(LONG)).await;
     let (bob, next) = (ear.token(), ear.token());
     home.queue(&mutex, bob).await;
-    let Acquire::Queued { ticket: first, .. } = yielded(home, &mutex, alice, next).await else {
-        panic!("not queued")
-    };
-    let Acquire::Queued { ticket, .. } = yielded(home, &mutex, alice, next).await else {
-        panic!("not queued again")
-    };
-    assert_eq!(ticket, first);
+    for _ in 0..3 {
+        let answer = yielded(home, &mutex, alice, next).await;
+        assert!(matches!(answer, Acquire::Queued { ahead: 0, .. }), "{answer:?}");
+    }
+    assert_eq!(home.read(&mutex).await.waiting, 1);
     ear.hears_grant_to(bob).await;
     assert_eq!(home.read(&mutex).await.holder.unwrap().token, bob);
     assert_eq!(home.release(&mutex, alice).await, Release::Released);

@@ -1,21 +1,20 @@
 -- Gives the mutex to a token when nobody holds it and nobody waits for it; otherwise does what if_taken says.
 --
--- KEYS[1]  mutex          see shared/mutex.lua
--- KEYS[2]  queue          see shared/mutex.lua
+-- KEYS[1]  mutex          see shared/hand_over.lua
+-- KEYS[2]  queue          see shared/hand_over.lua
 -- ARGV[1]  token          32 hexadecimal digits, new for every attempt; the first 16 are the ear of its process
 -- ARGV[2]  lease_ms
 -- ARGV[3]  fences         how many to reserve
 -- ARGV[4]  fence_seen     the highest fence that the caller knows of, or 0
--- ARGV[5]  if_taken       leave, watch or queue
--- ARGV[6]  ticket         its old place in the queue, or 0
--- ARGV[7]  claim_ms       for how long a waiter holds what it was given before it has said a word
--- ARGV[8]  ears           the channel of a process, without its ear
--- ARGV[9]  skip           1: a waiter whose channel nobody hears is passed over
+-- ARGV[5]  if_taken       leave; watch; queue; again: it is or was in the queue
+-- ARGV[6]  claim_ms       for how long a waiter holds what it was given before it has said a word
+-- ARGV[7]  ears           the channel of a process, without its ear
+-- ARGV[8]  skip           1: a waiter whose channel nobody hears is passed over
 --
 -- Returns  {'granted', first_fence, last_fence, lease_left_us}   also when the token held it before: a re-sent call
 --                                                                changes nothing
 --          {'taken', lease_left_us}   0 left: by the token itself, which has released it; the call is late
---          {'queued', ticket, ahead, lease_left_us, now_us}
+--          {'queued', ahead, lease_left_us, now_us}
 local mutex = KEYS[1]
 local queue = KEYS[2]
 local token = ARGV[1]
@@ -23,10 +22,9 @@ local lease_ms = ARGV[2]
 local fences = ARGV[3]
 local fence_seen = tonumber(ARGV[4])
 local if_taken = ARGV[5]
-local ticket = tonumber(ARGV[6])
-local claim_ms = ARGV[7]
-local ears = ARGV[8]
-local skip = ARGV[9]
+local claim_ms = ARGV[6]
+local ears = ARGV[7]
+local skip = ARGV[8]
 
 -- The common case, before anything is made that only the others need.
 local value = redis.call('GET', mutex)
@@ -42,7 +40,7 @@ if value and string.byte(value) == 114 then
   end
 end
 
--- include shared/mutex.lua
+-- include shared/hand_over.lua
+-- include shared/take.lua
 
-local house = {claim_ms = claim_ms, ears = ears, skip = skip}
-return take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, ticket, house)
+return take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, claim_ms, ears, skip)

@@ -1,7 +1,7 @@
 -- Takes the mutex from whoever holds it, and gives it to the first waiter who is there, or to nobody.
 --
--- KEYS[1]  mutex          see shared/mutex.lua
--- KEYS[2]  queue          see shared/mutex.lua
+-- KEYS[1]  mutex          see shared/hand_over.lua
+-- KEYS[2]  queue          see shared/hand_over.lua
 -- ARGV[1]  kept_ms        see mutex_release.lua
 -- ARGV[2]  claim_ms       see mutex_acquire.lua
 -- ARGV[3]  ears           see mutex_acquire.lua
@@ -17,7 +17,8 @@ local ears = ARGV[3]
 local skip = ARGV[4]
 local freed = ARGV[5]
 
--- include shared/mutex.lua
+-- include shared/hand_over.lua
+-- include shared/pass_on.lua
 
 local value = redis.call('GET', mutex)
 local state = QUEUED
@@ -26,6 +27,5 @@ if value then
   state = string.byte(value)
   fence = math.max(fence, tonumber(string.sub(value, 66)) + 1)
 end
-local house = {claim_ms = claim_ms, ears = ears, skip = skip, freed = freed}
-pass_on(mutex, queue, state, NOBODY, NOBODY, fence, kept_ms, house)
+pass_on(mutex, queue, state, NOBODY, NOBODY, fence, kept_ms, claim_ms, ears, skip, freed)
 return {'broken', fence}

@@ -1,8 +1,8 @@
 -- Gives the mutex back, if the token holds it: to the first waiter who is there, or to nobody. A token that waits leaves
 -- the queue.
 --
--- KEYS[1]  mutex          see shared/mutex.lua
--- KEYS[2]  queue          see shared/mutex.lua
+-- KEYS[1]  mutex          see shared/hand_over.lua
+-- KEYS[2]  queue          see shared/hand_over.lua
 -- ARGV[1]  token
 -- ARGV[2]  kept_ms        how long a released mutex is remembered
 -- ARGV[3]  claim_ms       see mutex_acquire.lua
@@ -30,23 +30,23 @@ if holds and string.byte(value) == 104 then
   return {'released'}
 end
 
--- include shared/mutex.lua
+-- include shared/hand_over.lua
+-- include shared/pass_on.lua
 
 if holds then
-  local state = string.byte(value)
+  local state, before, fence = string.byte(value), string.sub(value, 34, 65), tonumber(string.sub(value, 66))
   if state ~= RELEASED then
-    local house = {claim_ms = claim_ms, ears = ears, skip = skip, freed = freed}
-    pass_on(mutex, queue, state, token, string.sub(value, 34, 65), tonumber(string.sub(value, 66)), kept_ms, house)
+    pass_on(mutex, queue, state, token, before, fence, kept_ms, claim_ms, ears, skip, freed)
   end
   return {'released'}
 end
 if value and string.sub(value, 34, 65) == token then
   return {'released'}
 end
-local has_left = redis.call('ZREM', queue, token) == 1
+local has_left = redis.call('LREM', queue, 1, token) == 1
 if not value then
   -- The holder's lease ran out.
-  give_to_next(mutex, queue, 'q', NOBODY, 0, now_us(), {claim_ms = claim_ms, ears = ears, skip = skip})
+  give_to_next(mutex, queue, 'q', NOBODY, 0, now_us(), claim_ms, ears, skip)
 end
 if has_left then
   return {'left'}

@@ -1,6 +1,6 @@
 -- Lets the leases of several mutexes begin anew, each if its token still holds it. A lease that ran out stays lost.
 --
--- KEYS[..] mutexes        see shared/mutex.lua; all of one partition
+-- KEYS[..] mutexes        see shared/hand_over.lua; all of one partition
 -- ARGV[..] renewals       three for each mutex: token, lease_ms, fences (how many more to reserve, or 0)
 --
 -- Returns  {'renewed', …}  two for each mutex: its highest fence, or 0 if it is not held by the token; and whether
@@ -8,7 +8,7 @@
 local mutexes = KEYS
 local renewals = ARGV
 
--- include shared/mutex.lua
+-- include shared/hand_over.lua
 
 local answer = {'renewed'}
 for i, mutex in ipairs(mutexes) do
@@ -21,9 +21,8 @@ for i, mutex in ipairs(mutexes) do
     if fences == 0 then
       redis.call('PEXPIRE', mutex, lease_ms)
     else
-      local before = string.sub(value, 34, 65)
-      local _, last = give(mutex, string.char(state), token, before, fence, now_us(), fences, lease_ms)
-      fence = last
+      fence = math.max(fence + 1, now_us()) + fences - 1
+      redis.call('SET', mutex, string.sub(value, 1, 65) .. string.format('%.0f', fence), 'PX', lease_ms)
     end
     if state ~= HELD then
       others_wait = 1

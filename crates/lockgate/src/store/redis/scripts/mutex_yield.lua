@@ -1,7 +1,7 @@
 -- Gives the mutex back and asks for it again in the same step, behind all who wait.
 --
--- KEYS[1]  mutex          see shared/mutex.lua
--- KEYS[2]  queue          see shared/mutex.lua
+-- KEYS[1]  mutex          see shared/hand_over.lua
+-- KEYS[2]  queue          see shared/hand_over.lua
 -- ARGV[1]  token          who holds it
 -- ARGV[2]  next_token     who asks
 -- ARGV[3]  lease_ms
@@ -13,7 +13,7 @@
 --
 -- Returns  {'granted', first_fence, last_fence, lease_left_us}   nobody waits, or nobody who is there
 --          {'taken', 0}                                          the call is late: next_token has released it already
---          {'queued', ticket, ahead, lease_left_us, now_us}
+--          {'queued', ahead, lease_left_us, now_us}
 local mutex = KEYS[1]
 local queue = KEYS[2]
 local token = ARGV[1]
@@ -25,20 +25,28 @@ local claim_ms = ARGV[6]
 local ears = ARGV[7]
 local skip = ARGV[8]
 
--- include shared/mutex.lua
+-- include shared/hand_over.lua
 
-local house = {claim_ms = claim_ms, ears = ears, skip = skip}
 local value = redis.call('GET', mutex)
 local state = value and string.byte(value)
-if value and string.sub(value, 2, 33) == token and state ~= RELEASED then
+if value and state ~= RELEASED and string.sub(value, 2, 33) == token then
   local above = math.max(tonumber(string.sub(value, 66)), fence_seen)
   local now = now_us()
-  if state == HELD then
-    local first, last = give(mutex, 'h', next_token, token, above, now, fences, lease_ms)
-    return {'granted', first, last, lease_ms * 1000}
+  if state ~= HELD then
+    local waiting = redis.call('RPUSH', queue, next_token)
+    local given_to = give_to_next(mutex, queue, string.char(state), token, above, now, claim_ms, ears, skip, next_token)
+    if given_to ~= next_token then
+      return {'queued', waiting - 2, claim_ms * 1000, now}
+    end
+    -- Nobody else is there.
   end
-  join(mutex, queue, next_token, 0, state)
-  give_to_next(mutex, queue, string.char(state), token, above, now, house, next_token)
+  local first = math.max(above + 1, now)
+  local last = first + fences - 1
+  redis.call('SET', mutex, 'h' .. next_token .. token .. string.format('%.0f', last), 'PX', lease_ms)
+  return {'granted', first, last, lease_ms * 1000}
 end
--- Also when the token does not hold it (any more): then this is an attempt like any other.
-return take(redis.call('GET', mutex), mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue', 0, house)
+
+-- include shared/take.lua
+
+-- The token does not hold it (any more): an attempt like any other.
+return take(value, mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue', claim_ms, ears, skip)

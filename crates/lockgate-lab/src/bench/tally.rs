@@ -1,0 +1,115 @@
+//! What one worker did, in a form that can be added up and sent between processes.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::Failure;
+
+/// What one worker did.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    pub(super) operations: u64,
+    /// Nanoseconds per operation (or call, where a call does several).
+    pub(super) latencies: Histogram<u64>,
+    /// Nanoseconds from the call of a release to the next holder; empty where nothing is handed over.
+    pub(super) gaps: Histogram<u64>,
+    /// Nanoseconds for which a lock was held, in all.
+    pub(super) held_nanos: u64,
+}
+
+impl Tally {
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self { operations: 0, latencies: Histogram::new(3)?, gaps: Histogram::new(3)?, held_nanos: 0 })
+    }
+}
+
+/// All workers of one turn.
+#[derive(Clone, Debug)]
+pub(super) struct Tallies {
+    /// In the order of the workers: what each has done.
+    pub(super) operations_of_each: Vec<u64>,
+    pub(super) latencies: Histogram<u64>,
+    pub(super) gaps: Histogram<u64>,
+    pub(super) held_nanos: u64,
+    /// How often two were where only one may be; `None` where nobody looked.
+    pub(super) violations: Option<u64>,
+    /// How long the turn took, in seconds, if it was not as long as was asked for.
+    pub(super) seconds: Option<f64>,
+}
+
+impl Tallies {
+    pub(super) fn new() -> Result<Self, Failure> {
+        let (latencies, gaps) = (Histogram::new(3)?, Histogram::new(3)?);
+        let operations_of_each = Vec::new();
+        Ok(Self { operations_of_each, latencies, gaps, held_nanos: 0, violations: None, seconds: None })
+    }
+
+    pub(super) fn add(&mut self, tally: &Tally) -> Result<(), Failure> {
+        self.operations_of_each.push(tally.operations);
+        self.latencies.add(&tally.latencies)?;
+        self.gaps.add(&tally.gaps)?;
+        self.held_nanos += tally.held_nanos;
+        Ok(())
+    }
+
+    pub(super) fn operations(&self) -> u64 {
+        self.operations_of_each.iter().sum()
+    }
+
+    pub(super) fn add_sent(&mut self, sent: &SentTallies) -> Result<(), Failure> {
+        self.operations_of_each.extend(&sent.operations_of_each);
+        for (value, count) in &sent.latencies {
+            self.latencies.record_n(*value, *count)?;
+        }
+        for (value, count) in &sent.gaps {
+            self.gaps.record_n(*value, *count)?;
+        }
+        self.held_nanos += sent.held_nanos;
+        Ok(())
+    }
+}
+
+/// The same on its way to another process: histograms as pairs of value and count.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SentTallies {
+    operations_of_each: Vec<u64>,
+    latencies: Vec<(u64, u64)>,
+    gaps: Vec<(u64, u64)>,
+    held_nanos: u64,
+}
+
+impl From<&Tallies> for SentTallies {
+    fn from(tallies: &Tallies) -> Self {
+        let pairs = |histogram: &Histogram<u64>| {
+            histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+        };
+        Self {
+            operations_of_each: tallies.operations_of_each.clone(),
+            latencies: pairs(&tallies.latencies),
+            gaps: pairs(&tallies.gaps),
+            held_nanos: tallies.held_nanos,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let mut tally = Tally::new().unwrap();
+        tally.operations = 3;
+        for nanos in [1_000, 2_000, 3_000_000] {
+            tally.latencies.record(nanos).unwrap();
+            tally.gaps.record(nanos * 2).unwrap();
+        }
+        let mut here = Tallies::new().unwrap();
+        here.add(&tally).unwrap();
+        let text = serde_json::to_string(&SentTallies::from(&here)).unwrap();
+        let mut there = Tallies::new().unwrap();
+        there.add_sent(&serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(there.operations_of_each, [3]);
+        assert_eq!((there.latencies.len(), there.gaps.max()), (3, here.gaps.max()));
+    }
+}
