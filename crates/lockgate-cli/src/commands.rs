@@ -12,3 +12,8 @@ pub(crate) type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
+
+/// A runtime on so many cores.
+fn runtime_of(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+}

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use lockgate_lab::bench::{self, BenchOptions, LockPoint, Subject};
 
-use super::{Outcome, runtime};
+use super::{Outcome, runtime, runtime_of};
 
 /// Measure limit, peers and Lockgate in one run, interleaved.
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ enum BenchSubject {
     },
     /// A process that `bench lock` starts
     #[command(hide = true)]
-    LockCrew { orders: String },
+    LockCrew { threads: usize, orders: String },
 }
 
 #[derive(Debug, Args)]
@@ -87,7 +87,9 @@ impl Bench {
             BenchSubject::LockRush(options) => (Subject::Rush, options),
             BenchSubject::LockHeld { locks, options } => (Subject::Held(locks), options),
             BenchSubject::Stock { tasks, options } => (Subject::Stock(tasks.map(usize::from)), options),
-            BenchSubject::LockCrew { orders } => return runtime()?.block_on(bench::serve_in_crew(&orders)),
+            BenchSubject::LockCrew { threads, orders } => {
+                return runtime_of(threads)?.block_on(bench::serve_in_crew(&orders));
+            }
         };
         let options = BenchOptions {
             redis: options.redis,

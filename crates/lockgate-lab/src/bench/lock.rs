@@ -70,6 +70,16 @@ impl Way {
     }
 }
 
+impl Way {
+    /// What its clients send. Ours set keys too, but in scripts.
+    const fn client_commands(self) -> &'static [&'static str] {
+        match self {
+            Way::Raw | Way::Rslock | Way::Every50Ms => &["set", "eval", "evalsha", "script|load"],
+            _ => &["eval", "evalsha", "subscribe", "role"],
+        }
+    }
+}
+
 /// How big the crowd is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Crowd {
@@ -168,7 +178,7 @@ impl Contender for InCrew {
     }
 
     fn client_commands(&self) -> &'static [&'static str] {
-        &["set", "eval", "evalsha", "script|load", "subscribe", "role"]
+        self.way.client_commands()
     }
 
     fn prepare(&self, _: usize, length: Duration) -> Doing<'_, ()> {

@@ -7,9 +7,9 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::Failure;
-use super::command_count::{CommandCounter, Effort};
+use super::command_count::{CommandCounter, CommandCounts, Effort};
 use super::frame::{Contender, Worker};
-use super::tally::{Tallies, Tally};
+use super::tally::{STEADY_FROM, Tallies, Tally};
 
 /// What one turn came to.
 #[derive(Clone, Debug, Serialize)]
@@ -55,11 +55,35 @@ pub(super) async fn measure_slice(
     contender.prepare(tasks, length).await?;
     let commands_before = counter.read().await?;
     let start = clock.monotonic();
-    let tallies = contender.turn(tasks, length).await?;
+    let (tallies, steady) = tokio::join!(contender.turn(tasks, length), steady_commands(counter, length));
+    let (tallies, (steady_from, steady_to)) = (tallies?, steady?);
     let elapsed = tallies.seconds.unwrap_or(clock.monotonic().since(start).as_secs_f64());
-    let effort = counter.read().await?.since(&commands_before, contender.client_commands());
-    let effort = (!contender.client_commands().is_empty()).then_some(effort);
+    let commands = contender.client_commands();
+    let (effort, operations) = match tallies.steady_operations {
+        0 => (counter.read().await?.since(&commands_before, commands), tallies.operations()),
+        steady => (steady_to.since(&steady_from, commands), steady),
+    };
+    let effort = (!commands.is_empty()).then_some(PerOperation { effort, operations });
     Ok(summarize(&tallies, elapsed, yardstick_us, effort))
+}
+
+/// What the server was asked at the beginning and at the end of the steady part of a turn.
+async fn steady_commands(
+    counter: &CommandCounter,
+    length: Duration,
+) -> Result<(CommandCounts, CommandCounts), Failure> {
+    let first = length.mul_f64(STEADY_FROM);
+    tokio::time::sleep(first).await;
+    let from = counter.read().await?;
+    tokio::time::sleep(length - first).await;
+    Ok((from, counter.read().await?))
+}
+
+/// What so many operations cost.
+#[derive(Clone, Copy)]
+struct PerOperation {
+    effort: Effort,
+    operations: u64,
 }
 
 /// Lets so many workers of this process work for so long.
@@ -95,7 +119,7 @@ async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> R
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people: three digits are enough")]
-fn summarize(tallies: &Tallies, seconds: f64, yardstick_us: f64, effort: Option<Effort>) -> Slice {
+fn summarize(tallies: &Tallies, seconds: f64, yardstick_us: f64, effort: Option<PerOperation>) -> Slice {
     let operations = tallies.operations();
     let fewest = tallies.operations_of_each.iter().copied().min().unwrap_or(0);
     let most = tallies.operations_of_each.iter().copied().max().unwrap_or(0);
@@ -115,8 +139,8 @@ fn summarize(tallies: &Tallies, seconds: f64, yardstick_us: f64, effort: Option<
         p50_us: micros(latencies.value_at_quantile(0.5)),
         p99_us: micros(latencies.value_at_quantile(0.99)),
         max_us: micros(latencies.max()),
-        client_commands: effort.map(|effort| per_operation(effort.calls)),
-        server_us: effort.map(|effort| per_operation(effort.server_us)),
+        client_commands: effort.map(|cost| cost.effort.calls as f64 / cost.operations.max(1) as f64),
+        server_us: effort.map(|cost| cost.effort.server_us as f64 / cost.operations.max(1) as f64),
         fairness: fewest as f64 / most.max(1) as f64,
         hand_over,
         violations: tallies.violations,

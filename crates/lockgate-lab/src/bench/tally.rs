@@ -5,10 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 
+/// A turn is steady from this part of its length to its end: before, everybody queues for the first time; after, they leave.
+pub(super) const STEADY_FROM: f64 = 0.25;
+
 /// What one worker did.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     pub(super) operations: u64,
+    /// Those of them that ended in the steady part of the turn.
+    pub(super) steady_operations: u64,
     /// Nanoseconds per operation (or call, where a call does several).
     pub(super) latencies: Histogram<u64>,
     /// Nanoseconds from the call of a release to the next holder; empty where nothing is handed over.
@@ -19,7 +24,8 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self { operations: 0, latencies: Histogram::new(3)?, gaps: Histogram::new(3)?, held_nanos: 0 })
+        let (latencies, gaps) = (Histogram::new(3)?, Histogram::new(3)?);
+        Ok(Self { operations: 0, steady_operations: 0, latencies, gaps, held_nanos: 0 })
     }
 }
 
@@ -31,6 +37,8 @@ pub(super) struct Tallies {
     pub(super) latencies: Histogram<u64>,
     pub(super) gaps: Histogram<u64>,
     pub(super) held_nanos: u64,
+    /// Operations in the steady part of the turn; 0 where it has none.
+    pub(super) steady_operations: u64,
     /// How often two were where only one may be; `None` where nobody looked.
     pub(super) violations: Option<u64>,
     /// How long the turn took, in seconds, if it was not as long as was asked for.
@@ -41,7 +49,15 @@ impl Tallies {
     pub(super) fn new() -> Result<Self, Failure> {
         let (latencies, gaps) = (Histogram::new(3)?, Histogram::new(3)?);
         let operations_of_each = Vec::new();
-        Ok(Self { operations_of_each, latencies, gaps, held_nanos: 0, violations: None, seconds: None })
+        Ok(Self {
+            operations_of_each,
+            latencies,
+            gaps,
+            held_nanos: 0,
+            steady_operations: 0,
+            violations: None,
+            seconds: None,
+        })
     }
 
     pub(super) fn add(&mut self, tally: &Tally) -> Result<(), Failure> {
@@ -49,6 +65,7 @@ impl Tallies {
         self.latencies.add(&tally.latencies)?;
         self.gaps.add(&tally.gaps)?;
         self.held_nanos += tally.held_nanos;
+        self.steady_operations += tally.steady_operations;
         Ok(())
     }
 
@@ -65,6 +82,7 @@ impl Tallies {
             self.gaps.record_n(*value, *count)?;
         }
         self.held_nanos += sent.held_nanos;
+        self.steady_operations += sent.steady_operations;
         Ok(())
     }
 }
@@ -76,6 +94,7 @@ pub(super) struct SentTallies {
     latencies: Vec<(u64, u64)>,
     gaps: Vec<(u64, u64)>,
     held_nanos: u64,
+    steady_operations: u64,
 }
 
 impl From<&Tallies> for SentTallies {
@@ -88,6 +107,7 @@ impl From<&Tallies> for SentTallies {
             latencies: pairs(&tallies.latencies),
             gaps: pairs(&tallies.gaps),
             held_nanos: tallies.held_nanos,
+            steady_operations: tallies.steady_operations,
         }
     }
 }

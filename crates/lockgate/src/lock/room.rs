@@ -10,6 +10,7 @@
 //! | – | – | no | empty; leaves the desk |
 //! | – | – | yes | waits for the store, for the first of `waiters` |
 //! | some | some | no | held here |
+//! | some | – | no | between two holders here, until more fences come |
 //!
 //! A room of its own, known to nobody else, is what a lock without cohort has: then every waiter has its own place in
 //! the store's queue, and it is first come, first served between processes too.
@@ -61,8 +62,9 @@ struct Inner {
 /// How far the present tenure has gone.
 #[derive(Default)]
 struct CohortState {
-    /// The fences that are left: from the first to before the second.
+    /// The fences that are left: from the first to before the second; and those after them.
     fences: (u64, u64),
+    reserve: Option<(u64, u64)>,
     passes: u32,
     began: Option<Moment>,
     /// As far as is known.
@@ -70,7 +72,33 @@ struct CohortState {
     passes_since_look: u32,
     looked_at: Option<Moment>,
     is_looking: bool,
+    /// Nobody holds the lock, because there is no fence for the next holder; some are on their way.
+    waits_for_fences: bool,
 }
+
+impl CohortState {
+    /// The next fence, if there is one.
+    fn fence(&mut self) -> Option<Fence> {
+        if self.fences.0 == self.fences.1
+            && let Some(reserve) = self.reserve.take()
+        {
+            self.fences = reserve;
+        }
+        (self.fences.0 < self.fences.1).then_some(Fence::new(self.fences.0))
+    }
+
+    fn add(&mut self, fences: Fences) {
+        let fences = (fences.first.get(), fences.last.get() + 1);
+        if self.fences.0 == self.fences.1 {
+            self.fences = fences;
+        } else {
+            self.reserve = Some(fences);
+        }
+    }
+}
+
+/// So many passes after the last look, the next one is under way: early enough that there is a fence for everybody.
+const LOOK_AFTER_PASSES: u32 = 16;
 
 struct Waiter {
     terms: Terms,
@@ -257,10 +285,26 @@ impl Room {
             tenure.lose("the lease ran out");
             return GivenBack::WasLost;
         }
-        if inner.may_pass(&tenure, self.cohort, now) && inner.pass_to_next(&tenure, now) {
-            self.desk.metrics.passed_locally.increment(1);
-            self.look_around_if_due(&mut inner, &tenure, now);
-            return GivenBack::PassedOn;
+        self.pass_or_end(inner, tenure, now)
+    }
+
+    /// The lock is between two holders.
+    fn pass_or_end(
+        self: &Arc<Self>,
+        mut inner: StdGuard<'_, Inner>,
+        tenure: Arc<Tenure>,
+        now: Moment,
+    ) -> GivenBack {
+        if inner.may_pass(&tenure, self.cohort, now) {
+            if inner.cohort.fence().is_none() && inner.cohort.is_looking {
+                inner.cohort.waits_for_fences = true;
+                return GivenBack::PassedOn;
+            }
+            if inner.pass_to_next(&tenure, now) {
+                self.desk.metrics.passed_locally.increment(1);
+                self.look_around_if_due(&mut inner, &tenure, now);
+                return GivenBack::PassedOn;
+            }
         }
         self.end_tenure(inner, tenure)
     }
@@ -288,17 +332,14 @@ impl Room {
     pub(super) fn take_from_holder(self: &Arc<Self>, tenure: &Arc<Tenure>) {
         let now = self.desk.clock.monotonic();
         let mut inner = self.inner();
-        if !inner.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure)) {
+        if !inner.is_tenure(tenure) {
             return;
         }
         let Some(holder) = inner.holder.take() else { return };
         holder.take_away();
         self.desk.metrics.lost.increment(1);
         tracing::warn!(name = %self.name, "a holder kept the lock longer than its lease; it is given to the next");
-        if inner.may_pass(tenure, self.cohort, now) && inner.pass_to_next(tenure, now) {
-            return;
-        }
-        if let GivenBack::ToRelease(tenure) = self.end_tenure(inner, Arc::clone(tenure)) {
+        if let GivenBack::ToRelease(tenure) = self.pass_or_end(inner, Arc::clone(tenure), now) {
             self.desk.release_in_background(tenure.name.clone(), tenure.token);
         }
     }
@@ -306,7 +347,7 @@ impl Room {
     /// The tenure can no longer be trusted: whoever still waits has to be sought for again.
     pub(super) fn tenure_is_lost(self: &Arc<Self>, tenure: &Arc<Tenure>) {
         let mut inner = self.inner();
-        if !inner.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure)) {
+        if !inner.is_tenure(tenure) {
             return;
         }
         if let Some(holder) = inner.holder.take() {
@@ -326,30 +367,36 @@ impl Room {
     fn look_around_if_due(self: &Arc<Self>, inner: &mut Inner, tenure: &Arc<Tenure>, now: Moment) {
         let state = &mut inner.cohort;
         let looked_long_ago = state.looked_at.is_none_or(|looked| now.since(looked) >= self.cohort.time);
-        let is_due = state.passes_since_look >= self.cohort.passes || looked_long_ago;
-        if state.others_wait || state.is_looking || !is_due {
+        let needs_fences = state.reserve.is_none() && state.passes_since_look >= LOOK_AFTER_PASSES;
+        if state.others_wait || state.is_looking || !(needs_fences || looked_long_ago) {
             return;
         }
         state.is_looking = true;
-        let Some(lease) = inner.holder.as_ref().map(|_| tenure.present_lease()) else { return };
-        let renewal = Renewal { mutex: self.name.clone(), token: tenure.token, lease, fences: FENCE_BLOCK };
+        let (lease, fences) = (tenure.present_lease(), FENCE_BLOCK);
+        let renewal = Renewal { mutex: self.name.clone(), token: tenure.token, lease, fences };
         self.desk.spawn(look_around(Arc::clone(self), Arc::clone(tenure), renewal));
     }
 
-    fn has_looked(&self, tenure: &Arc<Tenure>, answer: Option<(Option<Fences>, bool)>) {
+    fn has_looked(self: &Arc<Self>, tenure: &Arc<Tenure>, answer: Option<(Option<Fences>, bool)>) {
         let now = self.desk.clock.monotonic();
         let mut inner = self.inner();
-        if !inner.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure)) {
+        if !inner.is_tenure(tenure) {
             return;
         }
         inner.cohort.is_looking = false;
         inner.cohort.looked_at = Some(now);
         inner.cohort.passes_since_look = 0;
-        let Some((fences, others_wait)) = answer else { return };
-        inner.cohort.others_wait = others_wait;
-        if let Some(fences) = fences {
-            inner.cohort.fences = (fences.first.get(), fences.last.get() + 1);
-            inner.highest_fence = fences.last;
+        if let Some((fences, others_wait)) = answer {
+            inner.cohort.others_wait = others_wait;
+            if let Some(fences) = fences {
+                inner.cohort.add(fences);
+                inner.highest_fence = fences.last;
+            }
+        }
+        if std::mem::take(&mut inner.cohort.waits_for_fences)
+            && let GivenBack::ToRelease(tenure) = self.pass_or_end(inner, Arc::clone(tenure), now)
+        {
+            self.desk.release_in_background(tenure.name.clone(), tenure.token);
         }
     }
 }
@@ -373,20 +420,23 @@ impl Inner {
         let state = &self.cohort;
         let is_long = state.began.is_some_and(|began| now.since(began) >= cohort.time);
         let budget_is_spent = state.others_wait && (state.passes >= cohort.passes || is_long);
-        let has_a_fence = state.fences.0 < state.fences.1;
         let Some(next) = self.waiters.front() else { return false };
         let has_time = tenure.has_time_for(next.terms.lease, now);
-        !budget_is_spent && has_a_fence && has_time
+        !budget_is_spent && has_time
     }
 
-    /// Gives the lock to the first waiter who is still there.
+    fn is_tenure(&self, tenure: &Arc<Tenure>) -> bool {
+        self.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure))
+    }
+
+    /// Gives the lock to the first waiter who is still there, if there is a fence for it.
     fn pass_to_next(&mut self, tenure: &Arc<Tenure>, now: Moment) -> bool {
+        let Some(fence) = self.cohort.fence() else { return false };
         while let Some(waiter) = self.waiters.pop_front() {
             if waiter.outcome.is_closed() {
                 self.gone_away = self.gone_away.saturating_sub(1);
                 continue;
             }
-            let fence = Fence::new(self.cohort.fences.0);
             let until = tenure.serve(waiter.terms, now);
             let hold = Hold::new(tenure, fence, now, until, waiter.owner);
             match waiter.outcome.send(Ok(MutexGuard::new(&hold))) {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::locker::{self, Locker};
 use super::notebook::{Desk, Notebook, Page, Slate};
 use super::{Crowd, Failure, Orders, Stage, Way};
-use crate::bench::tally::{SentTallies, Tallies, Tally};
+use crate::bench::tally::{STEADY_FROM, SentTallies, Tallies, Tally};
 
 /// The processes of one turn, ready to begin.
 pub(super) struct Crew(Vec<Member>);
@@ -35,7 +35,11 @@ impl Crew {
     ) -> Result<Self, Failure> {
         let mut crew = Vec::new();
         for orders in Orders::for_each_process(stage, way, crowd, length, notebook) {
-            crew.push(Member::start(&stage.program, &serde_json::to_string(&orders)?)?);
+            crew.push(Member::start(
+                &stage.program,
+                threads_for_each(crowd),
+                &serde_json::to_string(&orders)?,
+            )?);
         }
         for member in &mut crew {
             member.hear("ready").await?;
@@ -58,10 +62,16 @@ impl Crew {
     }
 }
 
+/// The cores are shared out among the processes: each is as big as it could be on a machine of its own.
+fn threads_for_each(crowd: Crowd) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / crowd.processes).max(1)
+}
+
 impl Member {
-    fn start(program: &Path, orders: &str) -> Result<Self, Failure> {
+    fn start(program: &Path, threads: usize, orders: &str) -> Result<Self, Failure> {
         let mut process = Command::new(program)
-            .args(["bench", "lock-crew", orders])
+            .args(["bench", "lock-crew", &threads.to_string(), orders])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -100,10 +110,12 @@ pub(in crate::bench) async fn serve_in_crew(orders: &str) -> Result<(), Failure>
 
 async fn work(lockers: Vec<Locker>, orders: &Orders, desk: &Arc<Desk>) -> Result<Tallies, Failure> {
     let clock = Clock::system();
-    let end = clock.monotonic() + orders.length;
+    let start = clock.monotonic();
+    let (steady_from, end) = (start + orders.length.mul_f64(STEADY_FROM), start + orders.length);
     let mut working = JoinSet::new();
     for locker in lockers {
-        let shift = Shift { clock: clock.clone(), end, hold: orders.crowd.hold, desk: Arc::clone(desk) };
+        let (clock, hold, desk) = (clock.clone(), orders.crowd.hold, Arc::clone(desk));
+        let shift = Shift { clock, steady_from, end, hold, desk };
         let takes_notes = orders.crowd.is_contended && orders.way != Way::Raw;
         working.spawn(shift.work(locker, takes_notes));
     }
@@ -116,6 +128,7 @@ async fn work(lockers: Vec<Locker>, orders: &Orders, desk: &Arc<Desk>) -> Result
 
 struct Shift {
     clock: Clock,
+    steady_from: Moment,
     end: Moment,
     hold: Duration,
     desk: Arc<Desk>,
@@ -146,6 +159,7 @@ impl Shift {
             }
             locker.unlock().await?;
             tally.operations += 1;
+            tally.steady_operations += u64::from((self.steady_from..self.end).contains(&released_at));
             // A lock that is passed on inside a process may never have to wait.
             tokio::task::coop::consume_budget().await;
         }
