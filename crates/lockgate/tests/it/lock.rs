@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lockgate::Gate;
-use lockgate::lock::{Cohort, LockError, Mutex, Owner, Released, Waiting};
+use lockgate::lock::{Cohort, LockError, Mutex, MutexGuard, Owner, Released, Traces, Waiting};
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Persistence, Redis};
 use tokio::task::JoinSet;
@@ -41,8 +41,7 @@ impl Place {
 
     async fn leaves_nothing_behind(&self) {
         for gate in &self.gates {
-            let nothing = lockgate::lock::Traces::default();
-            let is_clean = eventually_async(SOON, async || gate.lock_traces() == nothing).await;
+            let is_clean = eventually_async(SOON, async || gate.lock_traces() == Traces::default()).await;
             assert!(is_clean, "{:?}", gate.lock_traces());
         }
         let status = self.mutex(0).status().await.unwrap();
@@ -54,13 +53,11 @@ impl Place {
 macro_rules! on_both_stores {
     ($($(#[$attribute:meta])* async fn $name:ident($place:ident: $gates:literal) $body:block)+) => {
         mod on_memory {
-            use super::*;
             $($(#[$attribute])* #[tokio::test(flavor = "multi_thread")] async fn $name() {
-                super::$name(embedded($gates).await).await;
+                super::$name(super::embedded($gates).await).await;
             })+
         }
         mod on_redis {
-            use super::*;
             $($(#[$attribute])* #[tokio::test(flavor = "multi_thread")] async fn $name() {
                 super::$name(super::on_redis($gates).await).await;
             })+
@@ -99,7 +96,251 @@ async fn crowd(place: &Place, tasks: u64, rounds: u64, recipe: fn(Mutex) -> Mute
     place.leaves_nothing_behind().await;
 }
 
+/// A lease that is waited for; long enough for a busy machine.
+const SHORT: Duration = Duration::from_millis(400);
+
+fn short(mutex: Mutex) -> Mutex {
+    mutex.lease(SHORT).unwrap()
+}
+
+/// Starts to wait in a task of its own, and returns when it waits.
+async fn waits(mutex: Mutex) -> tokio::task::JoinHandle<Result<MutexGuard, LockError>> {
+    let waiter = tokio::spawn(async move { mutex.lock().await });
+    sleep(Duration::from_millis(50)).await;
+    assert!(!waiter.is_finished(), "it did not have to wait");
+    waiter
+}
+
+/// Takes the locks in the order of the waiters: each must be served before those behind it.
+async fn in_their_order(waiters: Vec<tokio::task::JoinHandle<Result<MutexGuard, LockError>>>) {
+    let mut last = 0;
+    for (place, waiter) in waiters.into_iter().enumerate() {
+        let guard = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
+        assert!(guard.fence().get() > last, "waiter {place} came too late");
+        last = guard.fence().get();
+        drop(guard);
+    }
+}
+
 on_both_stores! {
+    async fn a_lock_that_is_held_is_not_to_be_had(place: 2) {
+        let guard = place.mutex(0).lock().await.unwrap();
+        for gate in [0, 1] {
+            assert!(place.mutex(gate).try_lock().await.unwrap().is_none());
+            let refused = place.mutex(gate).wait(Duration::from_millis(100)).lock().await;
+            assert!(matches!(refused, Err(LockError::TimedOut { .. })), "{refused:?}");
+        }
+        // Those who lost patience leave the queue in the background.
+        let nobody_waits = async || place.mutex(1).status().await.unwrap().waiting == 0;
+        assert!(eventually_async(SOON, nobody_waits).await);
+        let status = place.mutex(1).status().await.unwrap();
+        assert!(status.fence >= guard.fence());
+        assert!(status.holder.is_some_and(|holder| holder.lease_left > Duration::from_secs(20)), "{status:?}");
+        assert_eq!(guard.release().await.unwrap(), Released::Released);
+        let next = place.mutex(1).try_lock().await.unwrap().expect("a released lock is free");
+        drop(next);
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn a_dropped_guard_lets_the_next_one_in(place: 2) {
+        for other in [0, 1] {
+            let guard = place.mutex(0).lock().await.unwrap();
+            let fence = guard.fence();
+            let waiter = waits(place.mutex(other)).await;
+            drop(guard);
+            let next = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
+            assert!(next.fence() > fence);
+        }
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn the_watchdog_keeps_a_lock_beyond_its_lease(place: 2) {
+        let guard = place.mutex(0).watchdog(SHORT).unwrap().lock().await.unwrap();
+        sleep(SHORT * 3).await;
+        assert_eq!(guard.check(), Ok(()));
+        assert!(place.mutex(1).try_lock().await.unwrap().is_none());
+        assert_eq!(guard.release().await.unwrap(), Released::Released);
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn without_a_watchdog_a_lock_ends_with_its_lease(place: 2) {
+        let guard = short(place.mutex(0)).lock().await.unwrap();
+        assert_eq!(guard.check(), Ok(()));
+        assert!(guard.lease_left() > SHORT / 2);
+        let token = guard.cancellation_token();
+        timeout(SHORT * 3, guard.lost()).await.expect("nobody said that the lock is lost");
+        timeout(SHORT, token.cancelled()).await.expect("the token was not cancelled");
+        assert!(guard.check().is_err());
+        assert_eq!(guard.lease_left(), Duration::ZERO);
+        let next = timeout(SOON, place.mutex(1).lock()).await.unwrap().unwrap();
+        assert!(next.fence() > guard.fence());
+        assert_eq!(guard.release().await.unwrap(), Released::WasLost);
+        assert_eq!(next.check(), Ok(()), "a late release freed somebody else's lock");
+        drop(next);
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn a_holder_that_hangs_is_left_behind_by_the_waiters_of_its_own_process(place: 1) {
+        let hangs = short(place.mutex(0)).lock().await.unwrap();
+        let waiter = waits(short(place.mutex(0))).await;
+        let next = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
+        assert!(hangs.check().is_err() && next.check().is_ok());
+        assert!(next.fence() > hangs.fence());
+        drop((hangs, next));
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn work_is_stopped_when_its_lock_is_lost(place: 1) {
+        let guard = short(place.mutex(0)).lock().await.unwrap();
+        assert_eq!(guard.run(async { 7 }).await.unwrap(), 7);
+        let stopped = timeout(SOON, guard.run(std::future::pending::<()>())).await.unwrap();
+        assert_eq!(stopped.unwrap_err().name.as_str(), "m");
+    }
+
+    async fn a_lock_that_is_passed_on_under_a_claim_lasts_for_its_whole_lease(place: 2) {
+        let guard = place.mutex(0).lock().await.unwrap();
+        let waiter = waits(place.mutex(1).lease(Duration::from_secs(4)).unwrap()).await;
+        guard.release().await.unwrap();
+        let guard = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
+        // The claim lease is a second.
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(guard.check(), Ok(()));
+        assert!(place.mutex(0).try_lock().await.unwrap().is_none());
+    }
+
+    async fn the_same_owner_may_enter_again_and_nobody_else(place: 2) {
+        let (owner, other) = (Owner::new(), Owner::new());
+        let outer = place.mutex(0).owned_by(&owner).lock().await.unwrap();
+        let inner = timeout(SOON, place.mutex(0).owned_by(&owner).lock()).await.unwrap().unwrap();
+        let tried = place.mutex(0).owned_by(&owner).try_lock().await.unwrap().expect("its own lock");
+        assert_eq!((inner.fence(), tried.fence()), (outer.fence(), outer.fence()));
+        assert!(place.mutex(0).owned_by(&other).try_lock().await.unwrap().is_none());
+        assert!(place.mutex(1).owned_by(&owner).try_lock().await.unwrap().is_none(), "another process");
+        assert_eq!(outer.release().await.unwrap(), Released::StillHeld);
+        drop(tried);
+        assert!(place.mutex(0).try_lock().await.unwrap().is_none());
+        assert_eq!(inner.release().await.unwrap(), Released::Released);
+        let again = place.mutex(0).owned_by(&owner).lock().await.unwrap();
+        assert!(again.fence() > Default::default());
+        drop(again);
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn waiters_of_one_process_are_served_in_their_order(place: 1) {
+        let guard = place.mutex(0).lock().await.unwrap();
+        let mut waiters = Vec::new();
+        for _ in 0..5 {
+            waiters.push(waits(place.mutex(0)).await);
+        }
+        drop(guard);
+        in_their_order(waiters).await;
+    }
+
+    async fn without_cohorts_waiters_of_all_processes_are_served_in_their_order(place: 3) {
+        let guard = place.mutex(0).cohort(None).lock().await.unwrap();
+        let mut waiters = Vec::new();
+        for gate in [0, 0, 1, 2, 1, 0] {
+            waiters.push(waits(place.mutex(gate).cohort(None)).await);
+        }
+        drop(guard);
+        in_their_order(waiters).await;
+    }
+
+    async fn a_cohort_lets_other_processes_in_when_its_passes_are_over(place: 2) {
+        let cohort = Cohort { passes: 4, time: Duration::from_secs(60) };
+        let guard = place.mutex(0).cohort(cohort).lock().await.unwrap();
+        let stranger = waits(place.mutex(1)).await;
+        let mut own = Vec::new();
+        for _ in 0..100 {
+            let mutex = place.mutex(0).cohort(cohort);
+            own.push(tokio::spawn(async move { mutex.lock().await.map(|guard| guard.fence()) }));
+        }
+        sleep(Duration::from_millis(50)).await;
+        drop(guard);
+        let stranger = timeout(SOON, stranger).await.unwrap().unwrap().unwrap();
+        let mut before = 0;
+        let fence = stranger.fence();
+        drop(stranger);
+        for task in own {
+            before += usize::from(timeout(SOON, task).await.unwrap().unwrap().unwrap() < fence);
+        }
+        // It learns of the stranger by a question beside the passing, so some more pass meanwhile.
+        assert!(before < 100, "all {before} of the holder's process went first");
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn a_waiter_that_goes_away_is_passed_over(place: 2) {
+        let guard = place.mutex(0).lock().await.unwrap();
+        let (gone, patient) = (waits(place.mutex(1)).await, waits(place.mutex(0)).await);
+        gone.abort();
+        drop(guard);
+        drop(timeout(SOON, patient).await.unwrap().unwrap().unwrap());
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn a_lock_taken_away_by_force_goes_to_the_next_waiter(place: 2) {
+        let guard = place.mutex(0).watchdog(SHORT).unwrap().lock().await.unwrap();
+        let waiter = waits(place.mutex(1)).await;
+        let fence = place.mutex(1).force_release().await.unwrap();
+        assert!(fence > guard.fence());
+        let next = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
+        assert!(next.fence() > fence);
+        timeout(SOON, guard.lost()).await.expect("the watchdog did not notice");
+        assert_eq!(guard.release().await.unwrap(), Released::WasLost);
+        assert_eq!(next.check(), Ok(()));
+        drop(next);
+        place.leaves_nothing_behind().await;
+    }
+
+    async fn shutting_down_sends_waiters_home_and_gives_back_what_was_dropped(place: 2) {
+        let held = place.gates[0].mutex("other").unwrap().lock().await.unwrap();
+        let guard = place.mutex(1).lock().await.unwrap();
+        let waiters = [
+            waits(place.mutex(0)).await,
+            waits(place.mutex(0).cohort(None)).await,
+            waits(place.mutex(0).waiting(Waiting::Notify)).await,
+            waits(place.mutex(0).waiting(Waiting::spin())).await,
+        ];
+        drop(place.gates[0].mutex("third").unwrap().lock().await.unwrap());
+        timeout(SOON, place.gates[0].shutdown()).await.expect("the shutdown hangs");
+        for waiter in waiters {
+            let outcome = timeout(SOON, waiter).await.unwrap().unwrap();
+            assert!(matches!(outcome, Err(LockError::ShuttingDown)), "{outcome:?}");
+        }
+        assert!(matches!(place.mutex(0).lock().await, Err(LockError::ShuttingDown)));
+        let third = place.gates[1].mutex("third").unwrap();
+        assert!(third.try_lock().await.unwrap().is_some(), "what was dropped is still held");
+        assert_eq!(held.check(), Ok(()), "a guard must outlive the shutdown");
+        drop((guard, held));
+        let other = place.gates[1].mutex("other").unwrap();
+        assert!(eventually_async(SOON, async || other.try_lock().await.unwrap().is_some()).await);
+    }
+
+    async fn a_thousand_waits_that_are_dropped_at_any_moment_leave_nothing_behind(place: 2) {
+        let recipes: [fn(Mutex) -> Mutex; 4] = [
+            |mutex| mutex,
+            |mutex| mutex.cohort(None),
+            |mutex| mutex.waiting(Waiting::Notify),
+            |mutex| mutex.waiting(Waiting::spin()),
+        ];
+        let mut crowd = JoinSet::new();
+        for task in 0..20_usize {
+            let mutexes = recipes.map(|recipe| recipe(place.mutex(task % 2)));
+            crowd.spawn(async move {
+                for round in 0..50_usize {
+                    let wait = Duration::from_micros(u64::try_from((task * 7 + round * 13) % 40).unwrap() * 50);
+                    if let Ok(Ok(guard)) = timeout(wait, mutexes[round % 4].lock()).await {
+                        tokio::task::yield_now().await;
+                        drop(guard);
+                    }
+                }
+            });
+        }
+        timeout(Duration::from_secs(60), crowd.join_all()).await.expect("somebody waits for ever");
+        place.leaves_nothing_behind().await;
+        assert!(place.mutex(0).try_lock().await.unwrap().is_some());
+    }
+
     async fn a_crowd_with_cohorts_takes_turns(place: 3) {
         crowd(&place, 30, 100, |mutex| mutex).await;
     }

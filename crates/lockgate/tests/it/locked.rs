@@ -1,0 +1,124 @@
+//! `#[locked]` with real locks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lockgate::lock::LockError;
+use lockgate::{Gate, locked};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+const SOON: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+struct Shop {
+    gate: Gate,
+    stock: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum ShopError {
+    Lock(LockError),
+    SoldOut,
+}
+
+impl From<LockError> for ShopError {
+    fn from(why: LockError) -> Self {
+        ShopError::Lock(why)
+    }
+}
+
+impl Shop {
+    async fn with(stock: u64) -> Self {
+        Self { gate: Gate::open("memory").await.unwrap(), stock: Arc::new(AtomicU64::new(stock)) }
+    }
+
+    /// Reads, waits, writes: whoever comes in between makes it wrong.
+    #[locked(key = "item:{item}", gate = self.gate, wait = "5s", lease = "5s")]
+    async fn buy(&self, item: u64) -> Result<u64, ShopError> {
+        let left = self.stock.load(Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        if left == 0 {
+            return Err(ShopError::SoldOut);
+        }
+        self.stock.store(left - 1, Ordering::SeqCst);
+        Ok(left - 1)
+    }
+
+    /// Holds the same key while it calls `buy`.
+    #[locked(key = "item:{item}", gate = self.gate, wait = "1s", lease = "5s")]
+    async fn buy_two(&self, item: u64) -> Result<u64, ShopError> {
+        self.buy(item).await?;
+        self.buy(item).await
+    }
+
+    #[locked(key = "item:{item}", gate = self.gate, wait = "1s", lease = "300ms")]
+    async fn hang(&self, item: u64) -> Result<(), ShopError> {
+        std::future::pending().await
+    }
+
+    #[locked(key = "item:{item}", gate = self.gate, wait = "100ms")]
+    async fn impatient(&self, item: u64) -> Result<(), ShopError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_function_runs_once_at_a_time() {
+    let shop = Shop::with(150).await;
+    let mut buyers = JoinSet::new();
+    for _ in 0..200 {
+        let shop = shop.clone();
+        buyers.spawn(async move { shop.buy(1).await });
+    }
+    let outcomes = timeout(SOON, buyers.join_all()).await.unwrap();
+    let sold = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    assert_eq!((sold, shop.stock.load(Ordering::SeqCst)), (150, 0));
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(ShopError::SoldOut))));
+}
+
+#[tokio::test]
+async fn nested_calls_on_the_same_key_enter_again() {
+    let shop = Shop::with(10).await;
+    assert_eq!(timeout(SOON, shop.buy_two(1)).await.unwrap().unwrap(), 8);
+    assert!(shop.gate.mutex("item:1").unwrap().try_lock().await.unwrap().is_some(), "still held");
+}
+
+#[tokio::test]
+async fn a_key_that_is_taken_is_the_functions_own_error() {
+    let shop = Shop::with(1).await;
+    let _held = shop.gate.mutex("item:1").unwrap().lock().await.unwrap();
+    let refused = timeout(SOON, shop.impatient(1)).await.unwrap();
+    assert!(matches!(refused, Err(ShopError::Lock(LockError::TimedOut { .. }))), "{refused:?}");
+    assert!(shop.impatient(2).await.is_ok(), "another key waits too");
+}
+
+#[tokio::test]
+async fn work_that_outlives_its_lease_is_stopped() {
+    let shop = Shop::with(1).await;
+    let lost = timeout(SOON, shop.hang(1)).await.unwrap();
+    assert!(matches!(lost, Err(ShopError::Lock(LockError::Lost(_)))), "{lost:?}");
+    assert!(timeout(SOON, shop.buy(1)).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_gives_its_lock_back() {
+    let shop = Shop::with(1).await;
+    assert!(timeout(Duration::from_millis(50), shop.hang(1)).await.is_err());
+    assert!(timeout(SOON, shop.buy(1)).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn without_a_gate_the_programs_default_is_used() {
+    #[locked(key = "default:{id}")]
+    async fn by_default(id: u64) -> Result<u64, LockError> {
+        sleep(Duration::from_millis(1)).await;
+        Ok(id)
+    }
+    let why = by_default(7).await.unwrap_err();
+    assert!(matches!(why, LockError::NoGate), "{why:?}");
+    assert!(why.to_string().contains("make_default"), "{why}");
+    Gate::open("memory").await.unwrap().make_default();
+    assert_eq!(by_default(7).await.unwrap(), 7);
+}
