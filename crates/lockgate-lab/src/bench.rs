@@ -65,6 +65,8 @@ pub enum Subject {
     Rush,
     /// So many mutexes held at once.
     Held(usize),
+    /// What waiting for a mutex costs.
+    Cost,
     /// Issuing coupons, to so many tasks at once; to the numbers that the docs report when there is none.
     Stock(Option<usize>),
 }
@@ -109,6 +111,7 @@ async fn measure(
         Subject::Held(locks) => {
             return lock::held::hold_many(url, locks, options.seconds, counter).await?.print(options.json);
         }
+        Subject::Cost => return lock::cost::measure(url, options.rounds, options.json, counter).await,
         Subject::Stock(tasks) => stock::cases(url, tasks).await?,
     };
     let mut report = Report::new(options.json, io::stdout());

@@ -38,6 +38,8 @@ enum BenchSubject {
         #[command(flatten)]
         options: Options,
     },
+    /// What waiting costs, by the usual estimate and measured: --rounds times each
+    LockCost(Options),
     /// Issuing coupons
     Stock {
         /// How many tasks ask at once; without it, the points that the docs report
@@ -86,6 +88,7 @@ impl Bench {
             }
             BenchSubject::LockRush(options) => (Subject::Rush, options),
             BenchSubject::LockHeld { locks, options } => (Subject::Held(locks), options),
+            BenchSubject::LockCost(options) => (Subject::Cost, options),
             BenchSubject::Stock { tasks, options } => (Subject::Stock(tasks.map(usize::from)), options),
             BenchSubject::LockCrew { threads, orders } => {
                 return runtime_of(threads)?.block_on(bench::serve_in_crew(&orders));

@@ -11,6 +11,7 @@
 //!  notebook    the counter, and when the lock was last given back
 //! rush         300 who take the lock once each
 //! held         100,000 locks at once
+//! cost         what waiting costs, by the usual estimate and measured
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use super::Failure;
 use super::frame::{Case, Contender, Doing, Role};
 use super::tally::Tallies;
 
+pub(super) mod cost;
 mod crew;
 pub(super) mod held;
 mod locker;

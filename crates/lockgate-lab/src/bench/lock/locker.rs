@@ -85,8 +85,10 @@ async fn ours(
             Way::HandOff => mutex.cohort(None),
             _ => mutex,
         };
-        // In a crowd guards are dropped, as most programs do it; alone, the release is waited for, as the limit does.
-        lockers.push(Locker::Ours { mutex, held: None, drops: orders.crowd.is_contended });
+        // In a crowd guards are dropped, as most programs do it. Alone, the release is waited for, as the limit does; and
+        // who tries again by itself would otherwise try before its own release.
+        let drops = orders.crowd.is_contended && matches!(way, Way::HandOff | Way::HandOffWithCohort);
+        lockers.push(Locker::Ours { mutex, held: None, drops });
     }
     Ok(lockers)
 }
