@@ -6,6 +6,11 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let gate = Gate::open("memory").await?; // or redis://…
+//!
+//! let guard = gate.mutex("order:42")?.lock().await?; // waits for its turn
+//! println!("mine, with fence {}", guard.fence());
+//! guard.release().await?;
+//!
 //! let coupon = gate.coupon("welcome")?;
 //! coupon.open(&CouponTerms::new(100)?).await?;
 //! assert_eq!(coupon.issue("alice").await?, Issue::Issued { seq: 1, remaining: 99 });
@@ -85,7 +90,11 @@ pub use self::gate::Gate;
 #[cfg(feature = "macros")]
 pub use lockgate_macros::locked;
 
-/// The README's Rust is tested with the documentation's.
+/// The Rust in the README and in the docs is tested with the documentation's.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeIsTested;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/choosing.md")]
+struct ChoosingIsTested;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::keeper::Keeper;
@@ -33,8 +34,7 @@ pub(crate) struct Desk {
     pub(super) owners: Owners,
     pub(super) metrics: Metrics,
     rooms: Mutex<HashMap<Name, Arc<Room>>>,
-    /// Locks that were dropped a moment ago and not yet given back: whoever asks next for the same one does both in one step.
-    dropped: Mutex<HashMap<Name, Vec<Token>>>,
+    dropped: Dropped,
     hearing: OnceLock<Hearing>,
     handle: OnceLock<Handle>,
     background: TaskTracker,
@@ -53,7 +53,7 @@ impl Desk {
             owners: Owners::default(),
             metrics: Metrics::new(),
             rooms: Mutex::default(),
-            dropped: Mutex::default(),
+            dropped: Dropped::default(),
             hearing: OnceLock::new(),
             handle: OnceLock::new(),
             background: TaskTracker::new(),
@@ -63,10 +63,6 @@ impl Desk {
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<Name, Arc<Room>>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn dropped(&self) -> MutexGuard<'_, HashMap<Name, Vec<Token>>> {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To be called by every wait: it runs in a runtime, so that whatever has to go on without it can.
@@ -140,40 +136,35 @@ impl Desk {
 
     /// The same for a lock that was dropped: if this process wants it again at this very moment, it is one step.
     pub(super) fn release_dropped(self: &Arc<Self>, name: Name, token: Token) {
-        self.dropped().entry(name.clone()).or_default().push(token);
+        let lock = self.dropped.add(&name, token);
         let desk = Arc::clone(self);
         self.spawn(async move {
-            if desk.take_this_dropped(&name, token) {
+            if lock.claim() {
                 desk.release_until_answered(&name, token).await;
             }
+            lock.is_given_back.cancel();
+            desk.dropped.remove(&name, token);
         });
     }
 
     /// A lock on `name` that was dropped a moment ago, to be given back by the caller.
     pub(super) fn take_dropped(&self, name: &Name) -> Option<Token> {
-        let mut dropped = self.dropped();
-        let tokens = dropped.get_mut(name)?;
-        let token = tokens.pop();
-        if tokens.is_empty() {
-            dropped.remove(name);
-        }
-        token
+        self.dropped.of(name).into_iter().find(|lock| lock.claim()).map(|lock| lock.token)
     }
 
-    fn take_this_dropped(&self, name: &Name, token: Token) -> bool {
-        let mut dropped = self.dropped();
-        let Some(tokens) = dropped.get_mut(name) else { return false };
-        let place = tokens.iter().position(|waiting| *waiting == token);
-        if let Some(place) = place {
-            tokens.swap_remove(place);
+    /// Returns when what was dropped of `name` before this call has been given back.
+    pub(super) async fn dropped_is_given_back(&self, name: &Name) {
+        for lock in self.dropped.of(name) {
+            if lock.claim() {
+                self.release_until_answered(name, lock.token).await;
+            } else {
+                lock.is_given_back.cancelled().await;
+            }
         }
-        if tokens.is_empty() {
-            dropped.remove(name);
-        }
-        place.is_some()
     }
 
-    async fn release_until_answered(&self, name: &Name, token: Token) {
+    /// Gives back whatever `token` has of `name`; asks again a few times if there is no answer.
+    pub(super) async fn release_until_answered(&self, name: &Name, token: Token) {
         for attempt in 1..=RELEASE_ATTEMPTS {
             match self.store.mutex_release(name, &token).await {
                 Ok(_) => return,
@@ -211,6 +202,50 @@ impl Desk {
             watching,
             kept: self.keeper.count(),
             background: self.background.len(),
+        }
+    }
+}
+
+/// Locks that were dropped a moment ago and are not given back yet.
+#[derive(Default)]
+struct Dropped(Mutex<HashMap<Name, Vec<Arc<DroppedLock>>>>);
+
+struct DroppedLock {
+    token: Token,
+    /// Somebody gives it back, or has.
+    is_claimed: AtomicBool,
+    is_given_back: CancellationToken,
+}
+
+impl DroppedLock {
+    /// Whether it is the caller who has to give it back.
+    fn claim(&self) -> bool {
+        !self.is_claimed.swap(true, Ordering::AcqRel)
+    }
+}
+
+impl Dropped {
+    fn map(&self) -> MutexGuard<'_, HashMap<Name, Vec<Arc<DroppedLock>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, name: &Name, token: Token) -> Arc<DroppedLock> {
+        let (is_claimed, is_given_back) = (AtomicBool::new(false), CancellationToken::new());
+        let lock = Arc::new(DroppedLock { token, is_claimed, is_given_back });
+        self.map().entry(name.clone()).or_default().push(Arc::clone(&lock));
+        lock
+    }
+
+    fn of(&self, name: &Name) -> Vec<Arc<DroppedLock>> {
+        self.map().get(name).cloned().unwrap_or_default()
+    }
+
+    fn remove(&self, name: &Name, token: Token) {
+        let mut map = self.map();
+        let Some(locks) = map.get_mut(name) else { return };
+        locks.retain(|lock| lock.token != token);
+        if locks.is_empty() {
+            map.remove(name);
         }
     }
 }

@@ -30,7 +30,7 @@ const STAGGER: Duration = Duration::from_millis(20);
 /// How soon after the end of the holder's lease the first one asks.
 const GRACE: Duration = Duration::from_millis(2);
 
-/// The pause before asking again when the store did not answer.
+/// The pause before asking again when the store did not answer, or nothing is heard.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Seeks for the room until somebody in it has the lock, or nobody wants it. With `yielding`, the first step also gives
@@ -73,8 +73,10 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
                 return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
             }
             Ok(Acquire::Taken { .. }) => {
-                desk.listening().await;
-                attempt.if_taken = IfTaken::Queue;
+                // As long as nothing is heard (the subscription may be forbidden), it tries again.
+                if tokio::time::timeout(PAUSE, desk.listening()).await.is_ok() {
+                    attempt.if_taken = IfTaken::Queue;
+                }
                 Next::Ask
             }
             Ok(Acquire::Queued { ahead, lease_left, now }) => {

@@ -150,7 +150,7 @@ async fn renew(desk: Arc<Desk>, tenures: Vec<Arc<Tenure>>, renewals: Vec<Renewal
                 match answer {
                     Renew::Renewed { .. } => {
                         desk.metrics.renewals.increment(1);
-                        tenure.extend(sent_at + renewal.lease.length());
+                        tenure.extend(sent_at, renewal.lease);
                     }
                     Renew::NotHeld => tenure.lose("the store gave it to somebody else, or forgot it"),
                 }

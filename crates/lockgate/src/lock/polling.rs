@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::desk::Desk;
@@ -52,12 +51,14 @@ impl Wish {
             // Nobody there to take it: dropping the guard gives it back.
             let _ = sender.send(wish.ask(if_taken).await);
         };
-        FinishedAnyway::new(self.desk.handle(), attempt).await;
+        FinishedAnyway::new(&self.desk, attempt).await;
         receiver.await.unwrap_or(Err(LockError::ShuttingDown))
     }
 
     async fn ask(&self, if_taken: IfTaken) -> Result<Try, LockError> {
         let Self { desk, name, terms, owner } = self;
+        // Whoever drops a guard and tries again must not meet itself.
+        desk.dropped_is_given_back(name).await;
         let room = Room::private(desk, name);
         let token = Token::for_ear(desk.ear);
         let expecting = Registry::expect(desk, token);
@@ -133,13 +134,13 @@ fn jittered(pause: Duration) -> Duration {
 
 /// A future that goes on in the background when it is dropped before its end.
 pub(super) struct FinishedAnyway<'a, F: Future<Output = ()> + Send + 'static> {
-    handle: &'a Handle,
+    desk: &'a Desk,
     future: Option<Pin<Box<F>>>,
 }
 
 impl<'a, F: Future<Output = ()> + Send + 'static> FinishedAnyway<'a, F> {
-    pub(super) fn new(handle: &'a Handle, future: F) -> Self {
-        Self { handle, future: Some(Box::pin(future)) }
+    pub(super) fn new(desk: &'a Desk, future: F) -> Self {
+        Self { desk, future: Some(Box::pin(future)) }
     }
 }
 
@@ -159,7 +160,7 @@ impl<F: Future<Output = ()> + Send + 'static> Future for FinishedAnyway<'_, F> {
 impl<F: Future<Output = ()> + Send + 'static> Drop for FinishedAnyway<'_, F> {
     fn drop(&mut self) {
         if let Some(future) = self.future.take() {
-            self.handle.spawn(future);
+            self.desk.spawn(future);
         }
     }
 }

@@ -405,7 +405,7 @@ async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, renewal: Renewal) {
     let sent_at = room.desk.clock.monotonic();
     match room.desk.store.mutex_renew(std::slice::from_ref(&renewal)).await.as_deref() {
         Ok([Renew::Renewed { fences, others_wait }]) => {
-            tenure.extend(sent_at + renewal.lease.length());
+            tenure.extend(sent_at, renewal.lease);
             room.has_looked(&tenure, Some((*fences, *others_wait)));
         }
         Ok(_) => tenure.lose("the store gave it to somebody else, or forgot it"),

@@ -165,8 +165,8 @@ impl Tenure {
         Lease::new(lease).map_or(Care::LookAgain(wanted.min(trusted)), Care::Renew)
     }
 
-    /// The store keeps it for us until then; unless that comes too late.
-    pub(super) fn extend(self: &Arc<Self>, until: Moment) {
+    /// The store has renewed it, by a call that was sent then; unless the answer comes too late.
+    pub(super) fn extend(self: &Arc<Self>, sent_at: Moment, lease: Lease) {
         let now = self.desk.clock.monotonic();
         if !self.is_held() {
             return;
@@ -174,6 +174,8 @@ impl Tenure {
         if !self.is_trusted(now) {
             return self.lose("the answer to its renewal came too late");
         }
+        // Stores count whole milliseconds, and the present one has begun already.
+        let until = sent_at + lease.length().saturating_sub(Duration::from_millis(1));
         self.trusted_until.store(until.as_nanos(), Ordering::Release);
         self.is_claim.store(false, Ordering::Release);
         self.desk.keeper.schedule(self, self.next_look(now).max(now));

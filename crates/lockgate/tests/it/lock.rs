@@ -154,6 +154,14 @@ on_both_stores! {
         place.leaves_nothing_behind().await;
     }
 
+    async fn who_drops_a_guard_and_tries_again_does_not_meet_itself(place: 1) {
+        for _ in 0..50 {
+            let guard = place.mutex(0).try_lock().await.unwrap();
+            drop(guard.expect("only its own guard can be in the way"));
+        }
+        place.leaves_nothing_behind().await;
+    }
+
     async fn the_watchdog_keeps_a_lock_beyond_its_lease(place: 2) {
         let guard = place.mutex(0).watchdog(SHORT).unwrap().lock().await.unwrap();
         sleep(SHORT * 3).await;

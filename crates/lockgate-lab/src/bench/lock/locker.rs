@@ -44,7 +44,7 @@ pub(super) async fn lockers(orders: &Orders) -> Result<Vec<Locker>, Failure> {
         Way::Raw | Way::Every50Ms => {
             let connection = raw_client(&orders.redis)?.get_multiplexed_async_connection().await?;
             let retry_after = (orders.way == Way::Every50Ms).then_some(Duration::from_millis(50));
-            Ok(tasks.map(|task| raw(&connection, name(task), retry_after)).collect())
+            Ok(tasks.map(|task| raw(&connection, &name(task), retry_after)).collect())
         }
         Way::Rslock => {
             let manager = rslock::LockManager::from_clients(vec![raw_client(&orders.redis)?]);
@@ -58,7 +58,7 @@ pub(super) async fn lockers(orders: &Orders) -> Result<Vec<Locker>, Failure> {
     }
 }
 
-fn raw(connection: &MultiplexedConnection, name: String, retry_after: Option<Duration>) -> Locker {
+fn raw(connection: &MultiplexedConnection, name: &str, retry_after: Option<Duration>) -> Locker {
     Locker::Raw(Box::new(RawLocker {
         connection: connection.clone(),
         key: format!("{NAMESPACE}:raw:{name}"),
