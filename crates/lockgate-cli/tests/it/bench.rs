@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::process::run;
 
-fn lines_of(subject: &str) -> Vec<Value> {
-    let output = run(&["bench", subject, "--seconds", "0.2", "--rounds", "2", "--tasks", "4", "--json"]);
+fn lines_of(arguments: &[&str]) -> Vec<Value> {
+    let short = ["--seconds", "0.4", "--rounds", "2", "--json"];
+    let output = run(&[&["bench"], arguments, &short].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -21,25 +22,49 @@ fn result<'a>(results: &'a [Value], contender: &str) -> &'a Value {
 }
 
 #[test]
-fn lock_measures_limit_peer_and_ours_in_one_run() {
-    let lines = lines_of("lock");
+fn lock_measures_limit_peer_and_ours_between_processes_in_one_run() {
+    let lines = lines_of(&["lock", "--processes", "2", "--tasks", "4"]);
     let slices = lines.iter().filter(|line| line["kind"] == "slice");
     let (warm_up, counted): (Vec<_>, Vec<_>) = slices.partition(|line| line["warm_up"] == true);
-    assert_eq!((warm_up.len(), counted.len()), (3, 6), "a warm-up and two rounds of three contenders");
+    assert_eq!((warm_up.len(), counted.len()), (6, 12), "a warm-up and two rounds of six contenders");
     assert_eq!(lines.last().unwrap()["kind"], "noise");
 
     let results = results_of(&lines);
     assert_eq!(results[0]["role"], "limit");
     assert_eq!(results[0]["ratio_to_limit"]["median"], 1.0);
-    let ours = result(&results, "lockgate");
-    assert_eq!(ours["client_commands"], 2.0, "an acquire and a release, nothing else: {ours}");
-    assert!(ours["per_second"]["median"].as_f64().unwrap() > 0.0);
     assert_eq!(result(&results, "rslock 0.10")["role"], "peer");
+    for contender in &results[1..] {
+        assert_eq!(contender["violations"], 0, "{contender}");
+        assert!(contender["gap_mean_us"].as_f64().unwrap() > 0.0, "{contender}");
+    }
+    let cohort = result(&results, "lockgate, hand-off with cohort");
+    assert!(cohort["client_commands"].as_f64().unwrap() < 0.5, "{cohort}");
+}
+
+#[test]
+fn a_rush_ends_with_an_exact_count() {
+    for contender in results_of(&lines_of(&["lock-rush"])) {
+        assert_eq!(contender["violations"], 0, "{contender}");
+    }
+}
+
+#[test]
+fn locks_that_are_held_at_once_are_counted() {
+    let held = &lines_of(&["lock-held", "--locks", "500"])[0];
+    assert_eq!((&held["locks"], &held["lost"]), (&500.into(), &0.into()), "{held}");
+}
+
+#[test]
+fn the_cost_of_waiting_is_printed_beside_its_estimate() {
+    let lines = lines_of(&["lock-cost"]);
+    let polled = lines.iter().find(|line| line["commands_by_the_model"] == 1_000).unwrap();
+    // Half of it would mean that the model, or the count, is wrong; the rest is a busy machine.
+    assert!(polled["commands"].as_f64().unwrap() > 500.0, "{polled}");
 }
 
 #[test]
 fn stock_measures_limit_peer_and_ours_in_one_run() {
-    let results = results_of(&lines_of("stock"));
+    let results = results_of(&lines_of(&["stock", "--tasks", "4"]));
     assert_eq!(result(&results, "lockgate on Redis")["client_commands"], 1.0);
     assert_eq!(result(&results, "lockgate embedded")["client_commands"], Value::Null);
     let limit = result(&results, "the batch script alone, 256 users a call");
