@@ -151,6 +151,12 @@ impl Keyspace {
         key
     }
 
+    /// With what every channel begins.
+    #[must_use]
+    pub fn channels(&self) -> String {
+        format!("{}:", self.namespace)
+    }
+
     /// The channel on which one process hears, without the process.
     #[must_use]
     pub fn ears(&self) -> String {

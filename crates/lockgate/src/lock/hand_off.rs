@@ -19,7 +19,7 @@ use super::error::LockError;
 use super::news::{PushedGrant, Registry};
 use super::room::{Grant, Room};
 use crate::clock::{Moment, Timestamp};
-use crate::store::{Acquire, Attempt, FENCE_BLOCK, IfTaken, Token};
+use crate::store::{Acquire, Attempt, IfTaken, Token};
 
 /// A lost message costs its waiter no more than this.
 const ASK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
     let token = Token::for_ear(desk.ear);
     let expecting = Registry::expect(&desk, token);
     let mut yielding = yielding;
-    let Some((terms, are_several)) = room.wanted(expecting.waker()) else {
+    let Some(terms) = room.wanted(expecting.waker()) else {
         return yielding.into_iter().for_each(|token| desk.release_in_background(room.name.clone(), token));
     };
     if desk.is_listening() {
@@ -52,7 +52,7 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
     let mut attempt = Attempt {
         token,
         lease: terms.lease,
-        fences: if are_several { FENCE_BLOCK } else { 1 },
+        fences: room.fences_at_once(),
         fence_seen: room.fence_seen(),
         // Most locks are free: who does not listen yet tries first.
         if_taken: if desk.is_listening() { IfTaken::Queue } else { IfTaken::Leave },

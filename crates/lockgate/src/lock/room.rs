@@ -179,8 +179,8 @@ impl Room {
         }
     }
 
-    /// For what lease the first waiter asks, and whether there are more. Nothing: nobody waits, and nobody seeks any more.
-    pub(super) fn wanted(&self, search: Waker) -> Option<(Terms, bool)> {
+    /// On what terms the first waiter asks. Nothing: nobody waits, and nobody seeks any more.
+    pub(super) fn wanted(&self, search: Waker) -> Option<Terms> {
         let mut inner = self.inner();
         inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
         inner.gone_away = 0;
@@ -188,9 +188,9 @@ impl Room {
             self.stop_seeking(inner);
             return None;
         };
-        let (terms, are_several) = (first.terms, inner.waiters.len() > 1);
+        let terms = first.terms;
         inner.search = Some(search);
-        Some((terms, are_several))
+        Some(terms)
     }
 
     /// Whether there is somebody to seek for. If not, nobody seeks any more.
@@ -203,6 +203,11 @@ impl Room {
             return false;
         }
         true
+    }
+
+    /// How many fences a tenure begins with: one for each who may hold it.
+    pub(super) fn fences_at_once(&self) -> u64 {
+        if self.cohort.passes > 0 { FENCE_BLOCK } else { 1 }
     }
 
     /// The highest fence that this room has seen.

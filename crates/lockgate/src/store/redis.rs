@@ -70,6 +70,7 @@ impl RedisStore {
         let link = Link::open(&url, &config.redis, Clock::clone(&config.clock)).await?;
         greeting::check_servers(&link, &config.redis).await?;
         greeting::agree_on_layout(&link, &keys).await?;
+        greeting::check_channels(&link, &keys).await?;
         let house = House::new(config.claim, keys.ears(), keys.freed(), link.is_cluster());
         let stations = Arc::new(stations(&url, config)?);
         Ok(Self { link, keys, house, stations })

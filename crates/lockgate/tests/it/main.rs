@@ -9,6 +9,8 @@ mod five_places;
 #[cfg(test)]
 mod lock;
 #[cfg(test)]
+mod lock_metrics;
+#[cfg(test)]
 mod locked;
 #[cfg(test)]
 mod proxy;

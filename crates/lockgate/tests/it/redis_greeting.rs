@@ -47,6 +47,22 @@ async fn a_restarted_server_has_another_run_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forbids_channels_is_refused_with_the_remedy() {
+    let redis = Redis::start(Persistence::Off).unwrap();
+    redis.command(&["ACL", "SETUSER", "default", "resetchannels"]).unwrap();
+    let why = open_error(&redis.url(), &Config::default()).await;
+    assert!(matches!(&why, OpenError::Unfit(text) if text.contains("&lg:*")), "{why}");
+    redis.command(&["ACL", "SETUSER", "default", "&lg:*"]).unwrap();
+    let gate = Gate::open(&redis.url()).await.unwrap();
+    let guard = gate.mutex("m").unwrap().lock().await.unwrap();
+    let mutex = gate.mutex("m").unwrap().cohort(None);
+    let waiter = tokio::spawn(async move { mutex.lock().await });
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    drop(guard);
+    drop(waiter.await.unwrap().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_evicting_server_is_refused_unless_that_is_wanted() {
     let redis = Redis::builder()
         .config("maxmemory", "100mb")

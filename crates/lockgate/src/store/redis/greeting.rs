@@ -106,6 +106,21 @@ pub(super) async fn agree_on_layout(link: &Link, keys: &Keyspace) -> Result<(), 
     Ok(())
 }
 
+/// Makes sure that scripts may publish: one that is stopped in the middle of a hand-over would leave a lock to nobody.
+pub(super) async fn check_channels(link: &Link, keys: &Keyspace) -> Result<(), OpenError> {
+    let publish = redis::cmd("PUBLISH").arg(keys.freed()).arg("").take();
+    match link.send(Request::Command(&publish)).await {
+        Ok(_) => Ok(()),
+        Err(StoreError::Refused(why)) => Err(OpenError::Unfit(format!(
+            "{} does not let this user publish ({why}), so no lock could be handed on; \
+             run `ACL SETUSER <user> &{}* +publish +subscribe` there",
+            link.shown_url(),
+            keys.channels()
+        ))),
+        Err(why) => Err(unasked(link.shown_url(), &why)),
+    }
+}
+
 /// What the servers behind `link` say of themselves, now.
 pub(super) async fn about(link: &Link) -> Result<About, StoreError> {
     // At once, so that all of it takes no longer than one call may.
