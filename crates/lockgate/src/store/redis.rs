@@ -40,14 +40,14 @@ mod url;
 use self::ear::Stations;
 use self::lane::{Endpoint, trusted_certificates};
 use self::link::{Link, explain_no_connection};
-use self::mutex::House;
+use self::script::Scripts;
 use self::url::{Master, RedisUrl, Topology};
 
 /// See the [module](self).
 pub struct RedisStore {
     link: Link,
     keys: Keyspace,
-    house: House,
+    scripts: Scripts,
     stations: Arc<Stations>,
 }
 
@@ -71,9 +71,9 @@ impl RedisStore {
         greeting::check_servers(&link, &config.redis).await?;
         greeting::agree_on_layout(&link, &keys).await?;
         greeting::check_channels(&link, &keys).await?;
-        let house = House::new(config.claim, keys.ears(), keys.freed(), link.is_cluster());
+        let scripts = Scripts::new(&mutex::house(config.claim, &keys, link.is_cluster()));
         let stations = Arc::new(stations(&url, config)?);
-        Ok(Self { link, keys, house, stations })
+        Ok(Self { link, keys, scripts, stations })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The coupon operations, on Redis.
 
 use super::RedisStore;
-use super::script::{COUPON_ISSUE, COUPON_OPEN, COUPON_READ, unsigned};
+use super::script::{Script, unsigned};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::{Kind, Name};
@@ -13,8 +13,9 @@ pub(super) async fn coupon_open(
     coupon: &Name,
     terms: &CouponTerms,
 ) -> Result<CouponOpen, StoreError> {
-    let call = COUPON_OPEN
-        .on(&[store.keys.key(Kind::Coupon, coupon)])
+    let call = store
+        .scripts
+        .call(Script::CouponOpen, &[store.keys.key(Kind::Coupon, coupon)])
         .arg(terms.quantity)
         .arg(micros_or_zero(terms.opens_at))
         .arg(micros_or_zero(terms.closes_at));
@@ -37,8 +38,8 @@ pub(super) async fn coupon_issue(
     if users.is_empty() {
         return Ok(Vec::new());
     }
-    let mut call =
-        COUPON_ISSUE.on(&[store.keys.key(Kind::Coupon, coupon), store.keys.key(Kind::CouponUsers, coupon)]);
+    let keys = [store.keys.key(Kind::Coupon, coupon), store.keys.key(Kind::CouponUsers, coupon)];
+    let mut call = store.scripts.call(Script::CouponIssue, &keys);
     for user in users {
         call = call.arg(user.as_str());
     }
@@ -75,7 +76,8 @@ pub(super) async fn coupon_read(
     store: &RedisStore,
     coupon: &Name,
 ) -> Result<Option<CouponStatus>, StoreError> {
-    let reply = COUPON_READ.on(&[store.keys.key(Kind::Coupon, coupon)]).send(&store.link).await?;
+    let call = store.scripts.call(Script::CouponRead, &[store.keys.key(Kind::Coupon, coupon)]);
+    let reply = call.send(&store.link).await?;
     match reply.parts() {
         ("unknown", []) => Ok(None),
         ("known", &[quantity, issued, opens_at, closes_at, now]) => {

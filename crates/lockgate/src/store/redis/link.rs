@@ -44,7 +44,7 @@ enum Route {
 /// What can be sent.
 pub(super) enum Request<'a> {
     /// A script, to whoever owns its keys.
-    Script(&'a ScriptCall),
+    Script(&'a ScriptCall<'a>),
     /// A plain command, to whoever owns its key.
     Command(&'a Cmd),
     /// A plain command to every server that owns data; the answer is a map if there are several.

@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use super::RedisStore;
-use super::script::{
-    MUTEX_ACQUIRE, MUTEX_BREAK, MUTEX_READ, MUTEX_RELEASE, MUTEX_RENEW, MUTEX_YIELD, Reply, Script,
-    ScriptCall, unsigned,
-};
+use super::script::{House, Reply, Script, ScriptCall, unsigned};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::key::{Kind, Name};
+use crate::key::{Keyspace, Kind, Name};
 use crate::store::mutex::{QUEUE_KEPT, RELEASED_KEPT, check_renewals};
 use crate::store::{
     Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MutexStatus, Release, Renew,
@@ -34,15 +31,12 @@ pub(super) async fn mutex_acquire(
         IfTaken::Queue => "queue",
         IfTaken::QueueAgain => "again",
     };
-    let call = on_mutex(&MUTEX_ACQUIRE, store, mutex)
+    let call = on_mutex(Script::MutexAcquire, store, mutex)
         .arg(attempt.token.to_string())
         .arg(millis(attempt.lease))
         .arg(attempt.fences)
         .arg(attempt.fence_seen.get())
-        .arg(if_taken)
-        .arg(&store.house.claim_ms)
-        .arg(&store.house.ears)
-        .arg(store.house.skip);
+        .arg(if_taken);
     acquired(&call.send(&store.link).await?)
 }
 
@@ -84,7 +78,7 @@ async fn renew_in_one_partition(
 ) -> Result<(), StoreError> {
     let keys: Vec<_> =
         renewals.iter().map(|(_, renewal)| store.keys.key(Kind::Mutex, &renewal.mutex)).collect();
-    let mut call = MUTEX_RENEW.on(&keys);
+    let mut call = store.scripts.call(Script::MutexRenew, &keys);
     for (_, renewal) in renewals {
         call = call.arg(renewal.token.to_string()).arg(millis(renewal.lease)).arg(renewal.fences);
     }
@@ -113,13 +107,7 @@ pub(super) async fn mutex_release(
     mutex: &Name,
     token: &Token,
 ) -> Result<Release, StoreError> {
-    let call = on_mutex(&MUTEX_RELEASE, store, mutex)
-        .arg(token.to_string())
-        .arg(&store.house.kept_ms)
-        .arg(&store.house.claim_ms)
-        .arg(&store.house.ears)
-        .arg(store.house.skip)
-        .arg(&store.house.freed);
+    let call = on_mutex(Script::MutexRelease, store, mutex).arg(token.to_string());
     let reply = call.send(&store.link).await?;
     match reply.parts() {
         ("released", []) => Ok(Release::Released),
@@ -136,20 +124,17 @@ pub(super) async fn mutex_yield(
     next: &Attempt,
 ) -> Result<Acquire, StoreError> {
     next.check()?;
-    let call = on_mutex(&MUTEX_YIELD, store, mutex)
+    let call = on_mutex(Script::MutexYield, store, mutex)
         .arg(token.to_string())
         .arg(next.token.to_string())
         .arg(millis(next.lease))
         .arg(next.fences)
-        .arg(next.fence_seen.get())
-        .arg(&store.house.claim_ms)
-        .arg(&store.house.ears)
-        .arg(store.house.skip);
+        .arg(next.fence_seen.get());
     acquired(&call.send(&store.link).await?)
 }
 
 pub(super) async fn mutex_read(store: &RedisStore, mutex: &Name) -> Result<MutexStatus, StoreError> {
-    let call = on_mutex(&MUTEX_READ, store, mutex).arg(MutexStatus::MAX_LISTED);
+    let call = on_mutex(Script::MutexRead, store, mutex).arg(MutexStatus::MAX_LISTED);
     let reply = call.send(&store.link).await?;
     let mut tokens = reply.texts().iter().filter_map(|text| Token::parse(text));
     let (holder, highest, waiting) = match reply.parts() {
@@ -165,12 +150,7 @@ pub(super) async fn mutex_read(store: &RedisStore, mutex: &Name) -> Result<Mutex
 }
 
 pub(super) async fn mutex_break(store: &RedisStore, mutex: &Name) -> Result<Fence, StoreError> {
-    let call = on_mutex(&MUTEX_BREAK, store, mutex)
-        .arg(&store.house.kept_ms)
-        .arg(&store.house.claim_ms)
-        .arg(&store.house.ears)
-        .arg(store.house.skip)
-        .arg(&store.house.freed);
+    let call = on_mutex(Script::MutexBreak, store, mutex);
     let reply = call.send(&store.link).await?;
     match reply.parts() {
         ("broken", &[highest]) => Ok(fence(highest)),
@@ -178,31 +158,20 @@ pub(super) async fn mutex_break(store: &RedisStore, mutex: &Name) -> Result<Fenc
     }
 }
 
-/// What every call says about this installation, written out once.
-#[derive(Debug)]
-pub(super) struct House {
-    claim_ms: String,
-    kept_ms: String,
-    ears: String,
-    freed: String,
-    /// Whether the number of receivers of a message can be believed: not on a cluster, where other nodes have some.
-    skip: &'static str,
-}
-
-impl House {
-    pub(super) fn new(claim: Duration, ears: String, freed: String, is_cluster: bool) -> Self {
-        Self {
-            claim_ms: claim.as_millis().max(1).to_string(),
-            kept_ms: RELEASED_KEPT.as_millis().to_string(),
-            ears,
-            freed,
-            skip: if is_cluster { "0" } else { "1" },
-        }
+/// The rules that the scripts of a store go by.
+pub(super) fn house(claim: Duration, keys: &Keyspace, is_cluster: bool) -> House {
+    House {
+        claim_ms: claim.as_millis().max(1),
+        kept_ms: RELEASED_KEPT.as_millis(),
+        ears: keys.ears(),
+        freed: keys.freed(),
+        skips_absent: !is_cluster,
     }
 }
 
-fn on_mutex(script: &'static Script, store: &RedisStore, mutex: &Name) -> ScriptCall {
-    script.on(&[store.keys.key(Kind::Mutex, mutex), store.keys.key(Kind::MutexQueue, mutex)])
+fn on_mutex<'a>(script: Script, store: &'a RedisStore, mutex: &Name) -> ScriptCall<'a> {
+    let keys = [store.keys.key(Kind::Mutex, mutex), store.keys.key(Kind::MutexQueue, mutex)];
+    store.scripts.call(script, &keys)
 }
 
 fn millis(lease: Lease) -> u64 {

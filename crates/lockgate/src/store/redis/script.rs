@@ -4,20 +4,11 @@
 //! failover, another node) says so without running anything, and gets the source by `EVAL`, which also makes it
 //! remember. Nothing is loaded beforehand, so there is nothing to load again.
 
-use std::sync::LazyLock;
-
 use redis::aio::ConnectionLike;
 use redis::{Arg, Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
 use super::link::{Link, Request};
 use crate::error::StoreError;
-
-/// One atomic operation, as the server runs it.
-pub(super) struct Script {
-    /// The whole text, with what it includes.
-    source: LazyLock<String>,
-    sha: LazyLock<String>,
-}
 
 /// What scripts may include, by the line that does it.
 const SHARED: [(&str, &str); 3] = [
@@ -26,50 +17,98 @@ const SHARED: [(&str, &str); 3] = [
     ("-- include shared/pass_on.lua\n", include_str!("scripts/shared/pass_on.lua")),
 ];
 
-/// Puts what a script includes in the place of the line that says so.
-fn with_includes(file: &str) -> String {
-    SHARED.iter().fold(file.to_owned(), |source, (line, shared)| source.replace(line, shared))
+/// The line in whose place the [`House`]'s rules stand.
+const HOUSE: &str = "-- include the house's rules\n";
+
+/// What is the same in every call to this store, written into the scripts: an argument less is a microsecond less.
+#[derive(Clone, Debug)]
+pub(super) struct House {
+    /// For how long a waiter holds what it was given before it has said a word.
+    pub(super) claim_ms: u128,
+    /// How long a released mutex is remembered.
+    pub(super) kept_ms: u128,
+    /// The channel of a process, without its ear.
+    pub(super) ears: String,
+    /// The channel on which all hear of a mutex that is free.
+    pub(super) freed: String,
+    /// Whether a waiter whose channel nobody hears is passed over: not on a cluster, where other nodes have subscribers too.
+    pub(super) skips_absent: bool,
+}
+
+impl House {
+    /// The rules as a line of Lua. The channels hold the namespace, which has neither quotes nor backslashes.
+    fn rules(&self) -> String {
+        let Self { claim_ms, kept_ms, ears, freed, skips_absent } = self;
+        format!(
+            "local claim_ms, kept_ms, ears, freed, skips_absent = '{claim_ms}', '{kept_ms}', '{ears}', '{freed}', {skips_absent}\n"
+        )
+    }
 }
 
 macro_rules! scripts {
-    ($($constant:ident = $file:literal),+ $(,)?) => {
-        $(pub(super) static $constant: Script = Script {
-            source: LazyLock::new(|| with_includes(include_str!(concat!("scripts/", $file, ".lua")))),
-            sha: LazyLock::new(|| redis::Script::new(&$constant.source).get_hash().to_owned()),
-        };)+
-        #[cfg(test)]
+    ($($script:ident = $file:literal),+ $(,)?) => {
+        /// One atomic operation, as the server runs it.
+        #[derive(Clone, Copy, Debug)]
+        pub(super) enum Script { $($script),+ }
+
         const ALL: &[(&str, &str)] = &[$(($file, include_str!(concat!("scripts/", $file, ".lua")))),+];
     };
 }
 
 scripts! {
-    COUPON_ISSUE = "coupon_issue",
-    COUPON_OPEN = "coupon_open",
-    COUPON_READ = "coupon_read",
-    MUTEX_ACQUIRE = "mutex_acquire",
-    MUTEX_BREAK = "mutex_break",
-    MUTEX_READ = "mutex_read",
-    MUTEX_RELEASE = "mutex_release",
-    MUTEX_RENEW = "mutex_renew",
-    MUTEX_YIELD = "mutex_yield",
+    CouponIssue = "coupon_issue",
+    CouponOpen = "coupon_open",
+    CouponRead = "coupon_read",
+    MutexAcquire = "mutex_acquire",
+    MutexBreak = "mutex_break",
+    MutexRead = "mutex_read",
+    MutexRelease = "mutex_release",
+    MutexRenew = "mutex_renew",
+    MutexYield = "mutex_yield",
 }
 
-/// A script with its keys and arguments, ready to be sent as often as it takes.
-pub(super) struct ScriptCall {
-    script: &'static Script,
-    evalsha: Cmd,
+/// All scripts, as one store's servers get them.
+#[derive(Debug)]
+pub(super) struct Scripts(Vec<Complete>);
+
+/// A script with everything that it includes.
+#[derive(Debug)]
+struct Complete {
+    source: String,
+    sha: String,
 }
 
-impl Script {
-    /// This script on `keys`; all of them belong to one partition.
-    pub(super) fn on(&'static self, keys: &[String]) -> ScriptCall {
-        let mut evalsha = redis::cmd("EVALSHA");
-        evalsha.arg(self.sha.as_str()).arg(keys.len()).arg(keys);
-        ScriptCall { script: self, evalsha }
+impl Complete {
+    fn new(file: &str, house: &House) -> Self {
+        let source =
+            SHARED.iter().fold(file.to_owned(), |source, (line, shared)| source.replace(line, shared));
+        let source = source.replace(HOUSE, &house.rules());
+        let sha = redis::Script::new(&source).get_hash().to_owned();
+        Self { source, sha }
     }
 }
 
-impl ScriptCall {
+impl Scripts {
+    pub(super) fn new(house: &House) -> Self {
+        Self(ALL.iter().map(|(_, file)| Complete::new(file, house)).collect())
+    }
+
+    /// `script` on `keys`; all of them belong to one partition.
+    pub(super) fn call(&self, script: Script, keys: &[String]) -> ScriptCall<'_> {
+        let script = &self.0[script as usize];
+        let mut evalsha = redis::cmd("EVALSHA");
+        evalsha.arg(&script.sha).arg(keys.len()).arg(keys);
+        ScriptCall { script, evalsha }
+    }
+}
+
+/// A script with its keys and arguments, ready to be sent as often as it takes.
+pub(super) struct ScriptCall<'a> {
+    script: &'a Complete,
+    evalsha: Cmd,
+}
+
+impl ScriptCall<'_> {
     /// Adds an argument.
     pub(super) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
         self.evalsha.arg(argument);
@@ -94,7 +133,7 @@ impl ScriptCall {
     /// The same call with the source in the place of its hash.
     fn eval(&self) -> Cmd {
         let mut eval = redis::cmd("EVAL");
-        eval.arg(self.script.source.as_str());
+        eval.arg(&self.script.source);
         for argument in self.evalsha.args_iter().skip(2) {
             if let Arg::Simple(bytes) = argument {
                 eval.arg(bytes);
@@ -164,6 +203,18 @@ mod tests {
 
     use super::*;
 
+    fn house() -> House {
+        let (ears, freed) = ("lg:ear:".into(), "lg:freed".into());
+        House { claim_ms: 1_000, kept_ms: 60_000, ears, freed, skips_absent: true }
+    }
+
+    #[test]
+    fn the_rules_of_the_house_stand_in_the_scripts_that_ask_for_them() {
+        let scripts = Scripts::new(&house());
+        let source = &scripts.0[Script::MutexRelease as usize].source;
+        assert!(source.contains("= '1000', '60000', 'lg:ear:', 'lg:freed', true\n"), "{source}");
+    }
+
     /// All matches of `pattern(n)` in the text, for n = 1, 2, … and `..`.
     fn mentions(text: &str, array: &str) -> BTreeSet<String> {
         text.match_indices(&format!("{array}["))
@@ -206,8 +257,8 @@ mod tests {
     #[test]
     fn nothing_that_a_script_wants_to_include_is_missing() {
         for (name, source) in ALL {
-            let missing =
-                with_includes(source).lines().find(|line| line.contains("-- include")).map(str::to_owned);
+            let complete = Complete::new(source, &house()).source;
+            let missing = complete.lines().find(|line| line.contains("-- include")).map(str::to_owned);
             assert_eq!(missing, None, "{name}");
         }
     }

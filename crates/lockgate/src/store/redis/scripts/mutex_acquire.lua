@@ -7,9 +7,6 @@
 -- ARGV[3]  fences         how many to reserve
 -- ARGV[4]  fence_seen     the highest fence that the caller knows of, or 0
 -- ARGV[5]  if_taken       leave; watch; queue; again: it is or was in the queue
--- ARGV[6]  claim_ms       for how long a waiter holds what it was given before it has said a word
--- ARGV[7]  ears           the channel of a process, without its ear
--- ARGV[8]  skip           1: a waiter whose channel nobody hears is passed over
 --
 -- Returns  {'granted', first_fence, last_fence, lease_left_us}   also when the token held it before: a re-sent call
 --                                                                changes nothing
@@ -22,9 +19,6 @@ local lease_ms = ARGV[2]
 local fences = ARGV[3]
 local fence_seen = tonumber(ARGV[4])
 local if_taken = ARGV[5]
-local claim_ms = ARGV[6]
-local ears = ARGV[7]
-local skip = ARGV[8]
 
 -- The common case, before anything is made that only the others need.
 local value = redis.call('GET', mutex)
@@ -40,7 +34,8 @@ if value and string.byte(value) == 114 then
   end
 end
 
+-- include the house's rules
 -- include shared/hand_over.lua
 -- include shared/take.lua
 
-return take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, claim_ms, ears, skip)
+return take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken)

@@ -10,6 +10,7 @@ local mutex = KEYS[1]
 local queue = KEYS[2]
 local listed = ARGV[1]
 
+-- include the house's rules
 -- include shared/hand_over.lua
 
 local value = redis.call('GET', mutex)

@@ -4,11 +4,6 @@
 -- KEYS[1]  mutex          see shared/hand_over.lua
 -- KEYS[2]  queue          see shared/hand_over.lua
 -- ARGV[1]  token
--- ARGV[2]  kept_ms        how long a released mutex is remembered
--- ARGV[3]  claim_ms       see mutex_acquire.lua
--- ARGV[4]  ears           see mutex_acquire.lua
--- ARGV[5]  skip           see mutex_acquire.lua
--- ARGV[6]  freed          the channel on which all hear of a mutex that is free
 --
 -- Returns  {'released'}   also when the token released it before, and nobody else since
 --          {'left'}       it was waiting, and is no longer
@@ -16,12 +11,8 @@
 local mutex = KEYS[1]
 local queue = KEYS[2]
 local token = ARGV[1]
-local kept_ms = ARGV[2]
-local claim_ms = ARGV[3]
-local ears = ARGV[4]
-local skip = ARGV[5]
-local freed = ARGV[6]
 
+-- include the house's rules
 local value = redis.call('GET', mutex)
 local holds = value and string.sub(value, 2, 33) == token
 -- The common case, before anything is made that only the others need: nobody waits.
@@ -36,7 +27,7 @@ end
 if holds then
   local state, before, fence = string.byte(value), string.sub(value, 34, 65), tonumber(string.sub(value, 66))
   if state ~= RELEASED then
-    pass_on(mutex, queue, state, token, before, fence, kept_ms, claim_ms, ears, skip, freed)
+    pass_on(mutex, queue, state, token, before, fence)
   end
   return {'released'}
 end
@@ -46,7 +37,7 @@ end
 local has_left = redis.call('LREM', queue, 1, token) == 1
 if not value then
   -- The holder's lease ran out.
-  give_to_next(mutex, queue, 'q', NOBODY, 0, now_us(), claim_ms, ears, skip)
+  give_to_next(mutex, queue, 'q', NOBODY, 0, now_us())
 end
 if has_left then
   return {'left'}

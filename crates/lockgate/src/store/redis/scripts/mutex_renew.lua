@@ -8,6 +8,7 @@
 local mutexes = KEYS
 local renewals = ARGV
 
+-- include the house's rules
 -- include shared/hand_over.lua
 
 local answer = {'renewed'}

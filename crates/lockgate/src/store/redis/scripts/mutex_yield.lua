@@ -7,9 +7,6 @@
 -- ARGV[3]  lease_ms
 -- ARGV[4]  fences         see mutex_acquire.lua
 -- ARGV[5]  fence_seen     see mutex_acquire.lua
--- ARGV[6]  claim_ms       see mutex_acquire.lua
--- ARGV[7]  ears           see mutex_acquire.lua
--- ARGV[8]  skip           see mutex_acquire.lua
 --
 -- Returns  {'granted', first_fence, last_fence, lease_left_us}   nobody waits, or nobody who is there
 --          {'taken', 0}                                          the call is late: next_token has released it already
@@ -21,10 +18,8 @@ local next_token = ARGV[2]
 local lease_ms = ARGV[3]
 local fences = ARGV[4]
 local fence_seen = tonumber(ARGV[5])
-local claim_ms = ARGV[6]
-local ears = ARGV[7]
-local skip = ARGV[8]
 
+-- include the house's rules
 -- include shared/hand_over.lua
 
 local value = redis.call('GET', mutex)
@@ -34,7 +29,7 @@ if value and state ~= RELEASED and string.sub(value, 2, 33) == token then
   local now = now_us()
   if state ~= HELD then
     local waiting = redis.call('RPUSH', queue, next_token)
-    local given_to = give_to_next(mutex, queue, string.char(state), token, above, now, claim_ms, ears, skip, next_token)
+    local given_to = give_to_next(mutex, queue, string.char(state), token, above, now, next_token)
     if given_to ~= next_token then
       return {'queued', waiting - 2, claim_ms * 1000, now}
     end
@@ -42,11 +37,12 @@ if value and state ~= RELEASED and string.sub(value, 2, 33) == token then
   end
   local first = math.max(above + 1, now)
   local last = first + fences - 1
-  redis.call('SET', mutex, 'h' .. next_token .. token .. string.format('%.0f', last), 'PX', lease_ms)
+  local letter = state == WATCHED and 'w' or 'h'
+  redis.call('SET', mutex, letter .. next_token .. token .. string.format('%.0f', last), 'PX', lease_ms)
   return {'granted', first, last, lease_ms * 1000}
 end
 
 -- include shared/take.lua
 
 -- The token does not hold it (any more): an attempt like any other.
-return take(value, mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue', claim_ms, ears, skip)
+return take(value, mutex, queue, next_token, lease_ms, fences, fence_seen, 'queue')

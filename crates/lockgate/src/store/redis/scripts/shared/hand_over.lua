@@ -1,4 +1,4 @@
--- How a mutex is given to the next waiter. Shared by the mutex scripts.
+-- How a mutex is given to the next waiter. Shared by the mutex scripts; needs the house's rules.
 --
 -- The mutex is a string that expires with its lease (a released one: after kept_ms):
 --   1      state:  h held, nobody waits · q held, some may be in the queue · w held, some want to hear when it is free
@@ -18,7 +18,7 @@ end
 
 -- Gives the mutex to the first waiter who is there, and tells it. Returns the waiter, or nil. Nobody tells `asking`: the
 -- answer to its call does. The waiter has no place in Redis but this, so one that was only away for a moment comes again.
-local function give_to_next(mutex, queue, state, before, above, now, claim_ms, ears, skip, asking)
+local function give_to_next(mutex, queue, state, before, above, now, asking)
   local first = above + 1
   if first < now then
     first = now
@@ -30,7 +30,7 @@ local function give_to_next(mutex, queue, state, before, above, now, claim_ms, e
       return nil
     end
     if waiter == asking or redis.call('PUBLISH', ears .. string.sub(waiter, 1, 16),
-        string.format('%s %s %.0f %s %s', waiter, last, now, claim_ms, mutex)) > 0 or skip ~= '1' then
+        string.format('%s %s %.0f %s %s', waiter, last, now, claim_ms, mutex)) > 0 or not skips_absent then
       redis.call('SET', mutex, state .. waiter .. before .. last, 'PX', claim_ms)
       return waiter
     end

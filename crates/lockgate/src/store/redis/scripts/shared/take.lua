@@ -37,9 +37,9 @@ end
 
 -- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says. One who watches is
 -- rarely alone: others of its process may want to hear when it gives the mutex back.
-local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken, claim_ms, ears, skip)
+local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken)
   if not value and redis.call('EXISTS', queue) == 1 then
-    give_to_next(mutex, queue, 'q', NOBODY, fence_seen, now_us(), claim_ms, ears, skip, token)
+    give_to_next(mutex, queue, 'q', NOBODY, fence_seen, now_us(), token)
     value = redis.call('GET', mutex)
   end
   local state = value and string.byte(value)
