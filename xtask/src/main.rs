@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+mod faults;
 mod lean;
 #[expect(unreachable_pub, reason = "the library exports what is a plain module here")]
 #[path = "../../crates/lockgate/src/testing/services/program.rs"]
@@ -14,6 +15,7 @@ mod test;
 const USAGE: &str = "\
 cargo xtask test           set up what the tests need, then run every check
 cargo xtask test --quick   format, clippy and the tests that need no service
+cargo xtask faults …       the fault suite of the lock, in release: --minutes M, --seed N, --only NAME, --json
 cargo xtask setup          only set up: find or install redis-server, PostgreSQL, MariaDB, …";
 
 fn main() -> ExitCode {
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => test::everything(),
         ["test", "--quick"] => test::quick(),
+        ["faults", more @ ..] => faults::run(more),
         ["setup"] => setup::install_missing_programs(),
         _ => {
             eprintln!("{USAGE}");

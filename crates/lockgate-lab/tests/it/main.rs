@@ -5,4 +5,6 @@
 #[cfg(test)]
 mod databases;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod fencing;

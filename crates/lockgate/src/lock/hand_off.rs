@@ -8,8 +8,10 @@
 //! - A pushed grant is counted from when it was granted, never from when it was heard: by the store's time in the message,
 //!   and by the pair (our time before asking, the store's time in the answer) of the last answer. What comes too late is
 //!   asked for again first.
-//! - It asks *is it mine?* in good time: after the holder's lease, and otherwise every few seconds; at once when the
-//!   subscription comes back. Asking is the same call as the first one, so it also queues again, at the head, when the turn was missed.
+//!   A grant that is older than the answer that told us to wait is over.
+//! - It asks *is it mine?* in good time: after the holder's lease, after a claim lease for each that is ahead, and otherwise
+//!   every few seconds; at once when the subscription comes back. Asking is the same call as the first one, so it also
+//!   queues again, at the head, when the turn was missed.
 //! - It ends when nobody waits any more, and then gives back whatever it has.
 
 use std::sync::Arc;
@@ -82,11 +84,9 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
             Ok(Acquire::Queued { ahead, lease_left, now }) => {
                 has_queued = true;
                 attempt.if_taken = IfTaken::QueueAgain;
-                let stagger =
-                    STAGGER.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX)).min(desk.claim);
-                let ask_after = (lease_left + GRACE + stagger).min(ASK_AT_LEAST_EVERY);
+                let ask_at = desk.clock.monotonic() + ask_after(ahead, lease_left, desk.claim);
                 let pair = Pair { ours: sent_at, theirs: now };
-                wait_for_the_grant(&expecting, &desk.clock, pair, desk.clock.monotonic() + ask_after).await
+                wait_for_the_grant(&expecting, &desk.clock, pair, ask_at).await
             }
             Err(why) if has_queued => {
                 tracing::warn!(name = %room.name, %why, "cannot ask for a lock in whose queue we are; trying again");
@@ -114,6 +114,18 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
     }
 }
 
+/// When one with so many waiters ahead asks again, if it hears nothing.
+fn ask_after(ahead: u64, lease_left: Duration, claim: Duration) -> Duration {
+    let place = u32::try_from(ahead).unwrap_or(u32::MAX);
+    let stagger = STAGGER.saturating_mul(place).min(claim);
+    let in_any_case = match place {
+        0 => ASK_AT_LEAST_EVERY,
+        // Those ahead may be given the lock and be gone before they have said a word: then nobody tells.
+        _ => claim.saturating_mul(place).min(ASK_AT_LEAST_EVERY),
+    };
+    (lease_left + GRACE + stagger).min(in_any_case)
+}
+
 /// Our time before asking, and the store's time in the answer: the store's time was reached no earlier than ours.
 #[derive(Clone, Copy)]
 struct Pair {
@@ -138,6 +150,10 @@ async fn wait_for_the_grant(
         push = expecting.take_grant();
     }
     let Some(push) = push else { return Next::Ask };
+    if push.granted_at < pair.theirs {
+        // We were told that we wait when this had been granted already: it is over, and the message late.
+        return Next::Ask;
+    }
     let trusted_until = deadline(&push, pair);
     if clock.monotonic() < trusted_until {
         Next::Begin(push, trusted_until)
@@ -186,7 +202,31 @@ mod tests {
         assert_eq!(millis(deadline(&push(5_500_000, 2_600), pair)), 100 + 500 + 1_000);
         // The store's clock jumped an hour ahead: then from when it was heard.
         assert_eq!(millis(deadline(&push(3_605_000_000, 700), pair)), 700 + 1_000);
-        // The store's clock jumped back: then from the pair, which is earlier than the truth.
-        assert_eq!(millis(deadline(&push(1_000_000, 700), pair)), 100 + 1_000);
+    }
+
+    #[test]
+    fn those_behind_others_ask_in_time_to_see_them_die() {
+        let (claim, long) = (Duration::from_secs(1), Duration::from_secs(30));
+        assert_eq!(ask_after(0, long, claim), ASK_AT_LEAST_EVERY);
+        assert_eq!(ask_after(1, long, claim), claim);
+        assert_eq!(ask_after(3, long, claim), claim * 3);
+        assert_eq!(ask_after(1_000, long, claim), ASK_AT_LEAST_EVERY);
+        assert_eq!(ask_after(1, Duration::from_millis(300), claim), Duration::from_millis(322));
+    }
+
+    #[tokio::test]
+    async fn a_grant_that_is_older_than_the_answer_that_says_queued_is_over() {
+        let clock = crate::clock::Clock::system();
+        let desk = crate::lock::Desk::new(
+            Arc::new(crate::store::memory::MemoryStore::new(clock.clone())),
+            clock.clone(),
+            Duration::from_secs(1),
+        );
+        let expecting = Registry::expect(&desk, Token::for_ear(desk.ear));
+        // Stopped for five seconds with the message unread; then the question came first, and its answer: queued.
+        let pair = Pair { ours: clock.monotonic(), theirs: Timestamp::from_micros(10_000_000) };
+        expecting.receive(push(5_000_000, millis(clock.monotonic())));
+        let next = wait_for_the_grant(&expecting, &clock, pair, clock.monotonic()).await;
+        assert!(matches!(next, Next::Ask), "somebody else has it");
     }
 }

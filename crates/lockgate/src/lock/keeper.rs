@@ -123,6 +123,7 @@ fn look_after_what_is_due(desk: &Arc<Desk>) -> Moment {
             Care::TakeFromHolder => tenure.room.take_from_holder(&tenure),
             Care::Lost => tenure.lose("the lease ran out"),
             Care::Renew(lease) => {
+                tenure.is_about_to_be_renewed(now, lease);
                 // If no answer comes, this is what happens.
                 desk.keeper.schedule(&tenure, tenure.trusted_until());
                 to_renew.push((tenure, lease));
@@ -137,13 +138,12 @@ fn look_after_what_is_due(desk: &Arc<Desk>) -> Moment {
                 (Arc::clone(tenure), Renewal { mutex, token, lease: *lease, fences: 0 })
             })
             .unzip();
-        desk.spawn(renew(Arc::clone(desk), tenures, renewals));
+        desk.spawn(renew(Arc::clone(desk), now, tenures, renewals));
     }
     next
 }
 
-async fn renew(desk: Arc<Desk>, tenures: Vec<Arc<Tenure>>, renewals: Vec<Renewal>) {
-    let sent_at = desk.clock.monotonic();
+async fn renew(desk: Arc<Desk>, sent_at: Moment, tenures: Vec<Arc<Tenure>>, renewals: Vec<Renewal>) {
     match desk.store.mutex_renew(&renewals).await {
         Ok(answers) => {
             for ((tenure, renewal), answer) in tenures.iter().zip(&renewals).zip(answers) {

@@ -38,6 +38,13 @@ struct Slot {
     wake: Notify,
 }
 
+impl Slot {
+    fn receive(&self, grant: PushedGrant) {
+        *self.grant.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant);
+        self.wake.notify_one();
+    }
+}
+
 impl Registry {
     fn expected(&self) -> MutexGuard<'_, HashMap<Token, Arc<Slot>>> {
         self.expected.lock().unwrap_or_else(PoisonError::into_inner)
@@ -107,6 +114,12 @@ impl Expecting {
     /// Takes the grant that was pushed, if one was.
     pub(super) fn take_grant(&self) -> Option<PushedGrant> {
         self.slot.grant.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// As if the store had pushed it.
+    #[cfg(test)]
+    pub(super) fn receive(&self, grant: PushedGrant) {
+        self.slot.receive(grant);
     }
 
     /// Returns when there are news, or reason to ask, or at `latest`.
@@ -202,8 +215,7 @@ impl Listener for DeskListener {
                 };
                 let heard_at = desk.clock.monotonic();
                 let grant = PushedGrant { fences, granted_at, lease, heard_at };
-                *slot.grant.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant);
-                slot.wake.notify_one();
+                slot.receive(grant);
             }
         }
     }

@@ -377,7 +377,7 @@ impl Room {
             return;
         }
         state.is_looking = true;
-        let (lease, fences) = (tenure.present_lease(), FENCE_BLOCK);
+        let (lease, fences) = (tenure.lease_to_ask_for(now), FENCE_BLOCK);
         let renewal = Renewal { mutex: self.name.clone(), token: tenure.token, lease, fences };
         self.desk.spawn(look_around(Arc::clone(self), Arc::clone(tenure), renewal));
     }
@@ -408,6 +408,7 @@ impl Room {
 
 async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, renewal: Renewal) {
     let sent_at = room.desk.clock.monotonic();
+    tenure.is_about_to_be_renewed(sent_at, renewal.lease);
     match room.desk.store.mutex_renew(std::slice::from_ref(&renewal)).await.as_deref() {
         Ok([Renew::Renewed { fences, others_wait }]) => {
             tenure.extend(sent_at, renewal.lease);

@@ -1,7 +1,7 @@
 //! What the store has given to this process, under one token.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -14,6 +14,9 @@ use crate::clock::Moment;
 use crate::key::Name;
 use crate::store::{Lease, Token};
 
+/// A store may count whole milliseconds from the beginning of the present one, so a lease may end this much early.
+const ROUNDING: Duration = Duration::from_millis(1);
+
 /// A tenure: from the grant until it is given back or lost. Its holders, one after the other, are those of its room.
 pub(super) struct Tenure {
     pub(super) desk: Arc<Desk>,
@@ -24,6 +27,8 @@ pub(super) struct Tenure {
     pub(super) id: u64,
     /// Until when the store is known to keep it for us, in nanoseconds of our clock.
     trusted_until: AtomicU64,
+    /// When the last renewal was sent; `trusted_until` changes under it.
+    renewed_at: Mutex<Moment>,
     /// Until when the present holder wants it; `u64::MAX`: as long as it holds it.
     wanted_until: AtomicU64,
     /// The lease of the present holder, in nanoseconds.
@@ -65,6 +70,7 @@ impl Tenure {
             room: Arc::clone(room),
             desk,
             trusted_until: AtomicU64::new(trusted_until.as_nanos()),
+            renewed_at: Mutex::new(Moment::from_nanos(0)),
             wanted_until: AtomicU64::new(0),
             lease: AtomicU64::new(0),
             due: AtomicU64::new(u64::MAX),
@@ -99,9 +105,10 @@ impl Tenure {
         Duration::from_nanos(self.lease.load(Ordering::Acquire))
     }
 
-    /// The lease of the present holder.
-    pub(super) fn present_lease(&self) -> Lease {
-        Lease::new(self.lease()).unwrap_or(Lease::MIN)
+    /// The lease of the present holder, or what is left of a longer one: a renewal for this time takes nothing away.
+    pub(super) fn lease_to_ask_for(&self, now: Moment) -> Lease {
+        let left = self.trusted_until().since(now) + ROUNDING * 2;
+        Lease::new(self.lease().max(left)).unwrap_or(Lease::MIN)
     }
 
     /// The next holder has it from `now` on. Returns until when, if its lease ends by itself.
@@ -110,6 +117,10 @@ impl Tenure {
         let lease_nanos = u64::try_from(terms.lease.length().as_nanos()).unwrap_or(u64::MAX);
         self.lease.store(lease_nanos, Ordering::Release);
         self.wanted_until.store(wanted_until.map_or(u64::MAX, Moment::as_nanos), Ordering::Release);
+        if self.is_claim.load(Ordering::Acquire) {
+            // The claim may be longer than the lease. Its first renewal ends that, and the holder must not have been told more.
+            self.trust_no_longer_than(end_of_lease(now, terms.lease));
+        }
         let due = self.next_look(now);
         // Most of the time what is on the agenda is early enough, and a pass need not touch it.
         if due < self.due() {
@@ -157,7 +168,8 @@ impl Tenure {
             return Care::TakeFromHolder;
         }
         let look = self.next_look(now);
-        if look > now + Duration::from_millis(5) {
+        // A quarter of a claim is counted from its beginning. Whoever counts a quarter of what is left never gets there.
+        if !self.is_claim.load(Ordering::Acquire) && look > now + Duration::from_millis(5) {
             return Care::LookAgain(look);
         }
         let lease = if wanted == Moment::from_nanos(u64::MAX) { self.lease() } else { wanted.since(now) };
@@ -165,7 +177,22 @@ impl Tenure {
         Lease::new(lease).map_or(Care::LookAgain(wanted.min(trusted)), Care::Renew)
     }
 
-    /// The store has renewed it, by a call that was sent then; unless the answer comes too late.
+    /// To be called before a renewal is sent. The store may carry it out at any time from then on, and if it makes the lease
+    /// shorter, the lock is trusted no longer than that, answer or no answer.
+    pub(super) fn is_about_to_be_renewed(&self, sent_at: Moment, lease: Lease) {
+        let mut renewed_at = self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *renewed_at = sent_at.max(*renewed_at);
+        self.trust_no_longer_than(end_of_lease(sent_at, lease));
+    }
+
+    fn trust_no_longer_than(&self, end: Moment) {
+        if self.trusted_until.fetch_min(end.as_nanos(), Ordering::AcqRel) > end.as_nanos() {
+            // Those who sleep until it is lost have to look at the clock anew.
+            self.lost.notify_waiters();
+        }
+    }
+
+    /// The store has carried out the renewal that was sent then; unless that comes too late.
     pub(super) fn extend(self: &Arc<Self>, sent_at: Moment, lease: Lease) {
         let now = self.desk.clock.monotonic();
         if !self.is_held() {
@@ -174,9 +201,13 @@ impl Tenure {
         if !self.is_trusted(now) {
             return self.lose("the answer to its renewal came too late");
         }
-        // Stores count whole milliseconds, and the present one has begun already.
-        let until = sent_at + lease.length().saturating_sub(Duration::from_millis(1));
-        self.trusted_until.store(until.as_nanos(), Ordering::Release);
+        let renewed_at = self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if sent_at < *renewed_at {
+            // Another one, perhaps for a shorter time, was sent since: its answer counts.
+            return;
+        }
+        self.trusted_until.store(end_of_lease(sent_at, lease).as_nanos(), Ordering::Release);
+        drop(renewed_at);
         self.is_claim.store(false, Ordering::Release);
         self.desk.keeper.schedule(self, self.next_look(now).max(now));
     }
@@ -202,4 +233,9 @@ impl Tenure {
         // The store may still keep it for us, and others would wait for nothing.
         self.desk.release_in_background(self.name.clone(), self.token);
     }
+}
+
+/// When a lease ends at the earliest that was asked for then.
+fn end_of_lease(sent_at: Moment, lease: Lease) -> Moment {
+    sent_at + lease.length().saturating_sub(ROUNDING)
 }

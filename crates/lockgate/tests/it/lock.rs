@@ -364,4 +364,19 @@ on_both_stores! {
     async fn a_crowd_that_spins_takes_turns(place: 3) {
         crowd(&place, 8, 10, |mutex| mutex.waiting(Waiting::spin())).await;
     }
+
+    async fn who_is_handed_a_lock_tells_the_store_when_a_quarter_of_the_claim_has_passed(place: 2) {
+        let lease = Duration::from_secs(20);
+        let holder = place.mutex(0).watchdog(lease).unwrap().lock().await.unwrap();
+        let mutex = place.mutex(1).watchdog(lease).unwrap();
+        let waiting = tokio::spawn(async move { mutex.lock().await.unwrap() });
+        let is_waiting = async || place.mutex(0).status().await.unwrap().waiting == 1;
+        assert!(eventually_async(SOON, is_waiting).await);
+        holder.release().await.unwrap();
+        let heir = waiting.await.unwrap();
+        // The claim is a second: by now a quarter of it has passed, and more than half is left.
+        sleep(Duration::from_millis(450)).await;
+        assert!(heir.lease_left() > Duration::from_secs(10), "{:?}", heir.lease_left());
+        heir.release().await.unwrap();
+    }
 }

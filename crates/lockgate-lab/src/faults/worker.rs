@@ -1,0 +1,293 @@
+//! A process that works a lock as it is told, and writes down all that it sees: see [`orders`](super::orders).
+//!
+//! **Promise:** what it asked is in its file before it is sent, so a worker that is killed is still a witness. It dies
+//! with whoever started it.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use lockgate::Gate;
+use lockgate::clock::Clock;
+use lockgate::config::Config;
+use lockgate::lock::Mutex;
+use lockgate::testing::history::Recorder;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::Failure;
+use super::dice::Dice;
+use super::hold::{Hold, Tools};
+use super::orders::{Command, Orders};
+use super::register::Register;
+
+/// How often a holder asks its guard for how long it trusts the lock.
+const BELIEVE_EVERY: Duration = Duration::from_millis(10);
+
+/// Opens a gate, and does what standard input says until it ends.
+///
+/// # Errors
+///
+/// When a store cannot be reached, or the history cannot be written.
+pub async fn work(orders: Orders) -> Result<(), Failure> {
+    die_with_whoever_started_us()?;
+    let clock = Clock::system();
+    let mut config = Config::default();
+    config.claim = orders.claim;
+    let gate = Gate::open_with(&orders.store, &config).await?;
+    let tools = Tools {
+        mutex: recipe(&gate, &orders)?,
+        lock: orders.lock.clone(),
+        register: Register::at(&orders.register).await?,
+        recorder: Recorder::in_folder(&orders.folder, &orders.name, clock.clone())?,
+        clock,
+    };
+    tools.say(0, "ready", None);
+    Worker { tools, seed: orders.seed, slots: HashMap::new(), crowd: None }.obey(lines_of_stdin()).await
+}
+
+fn recipe(gate: &Gate, orders: &Orders) -> Result<Mutex, Failure> {
+    let mutex = orders.policy.apply(gate.mutex(&orders.lock)?);
+    Ok(if orders.is_kept { mutex.watchdog(orders.lease)? } else { mutex.lease(orders.lease)? })
+}
+
+#[cfg(target_os = "linux")]
+fn die_with_whoever_started_us() -> std::io::Result<()> {
+    // The end of standard input tells a running worker; this also ends one that is stopped.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_whoever_started_us() -> std::io::Result<()> {
+    Ok(())
+}
+
+fn lines_of_stdin() -> UnboundedReceiver<String> {
+    let (sender, lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+impl Tools {
+    fn say(&self, slot: u32, word: &str, number: Option<u64>) {
+        let at = self.clock.monotonic().as_nanos();
+        match number {
+            Some(number) => println!("{at} {slot} {word} {number}"),
+            None => println!("{at} {slot} {word}"),
+        }
+    }
+}
+
+struct Worker {
+    tools: Tools,
+    seed: u64,
+    slots: HashMap<u32, UnboundedSender<Command>>,
+    crowd: Option<Crowd>,
+}
+
+impl Worker {
+    async fn obey(mut self, mut lines: UnboundedReceiver<String>) -> Result<(), Failure> {
+        while let Some(line) = lines.recv().await {
+            let (word, number) = line.split_once(' ').unwrap_or((&line, "0"));
+            let number: u32 = number.parse()?;
+            match (word, self.crowd.as_ref()) {
+                ("work", None) => self.crowd = Some(Crowd::begin(&self.tools, self.seed, number)),
+                ("grants", Some(crowd)) => self.tools.say(0, "grants", Some(crowd.grants())),
+                ("rest", Some(_)) => {
+                    if let Some(crowd) = self.crowd.take() {
+                        let grants = crowd.rest().await?;
+                        self.tools.say(0, "resting", Some(grants));
+                    }
+                }
+                _ => self.pass_on(number, word.parse()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, slot: u32, command: Command) {
+        let tools = &self.tools;
+        let begin = || {
+            let (sender, commands) = mpsc::unbounded_channel();
+            let slot = Slot { number: slot, tools: tools.clone(), commands };
+            tokio::spawn(async move {
+                if let Err(why) = slot.serve().await {
+                    // A witness that cannot write must not go on.
+                    eprintln!("a worker cannot go on: {why}");
+                    std::process::exit(1);
+                }
+            });
+            sender
+        };
+        // Fails only when the slot's task has ended, and then the process ends too.
+        let _ = self.slots.entry(slot).or_insert_with(begin).send(command);
+    }
+}
+
+/// One task with one lock in its hand.
+struct Slot {
+    number: u32,
+    tools: Tools,
+    commands: UnboundedReceiver<Command>,
+}
+
+impl Slot {
+    async fn serve(mut self) -> Result<(), Failure> {
+        while let Some(command) = self.commands.recv().await {
+            match command {
+                Command::Lock => {
+                    if let Some(hold) = self.lock().await? {
+                        self.keep(hold).await?;
+                    }
+                }
+                _ => self.say("idle", None),
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, word: &str, number: Option<u64>) {
+        self.tools.say(self.number, word, number);
+    }
+
+    /// Waits for the lock; nothing when it was not given, or nobody waits any more.
+    async fn lock(&mut self) -> Result<Option<Hold>, Failure> {
+        let asked = self.tools.asks()?;
+        let mutex = self.tools.mutex.clone();
+        let guard = tokio::select! {
+            guard = mutex.lock() => guard,
+            () = cancelled(&mut self.commands) => {
+                self.say("cancelled", None);
+                return Ok(None);
+            }
+        };
+        let Ok(guard) = guard else {
+            asked.unknown()?;
+            self.say("failed", None);
+            return Ok(None);
+        };
+        let hold = self.tools.has_it(asked, guard)?;
+        self.say("locked", Some(hold.fence()));
+        Ok(Some(hold))
+    }
+
+    /// Holds it, and says what is asked, until it is given back.
+    async fn keep(&mut self, hold: Hold) -> Result<(), Failure> {
+        let mut is_lost = false;
+        loop {
+            let command = tokio::select! {
+                biased;
+                () = hold.lost(), if !is_lost => {
+                    is_lost = true;
+                    self.say("lost", None);
+                    hold.believe()?;
+                    continue;
+                }
+                command = self.commands.recv() => command,
+                () = sleep(BELIEVE_EVERY), if !is_lost => {
+                    hold.believe()?;
+                    continue;
+                }
+            };
+            match command {
+                Some(Command::Check) => self.say(if hold.believe()? { "held" } else { "lost" }, None),
+                Some(Command::Write) => {
+                    self.say(if hold.write().await? { "accepted" } else { "refused" }, None);
+                }
+                Some(Command::Release) => {
+                    self.say(hold.release().await?, None);
+                    return Ok(());
+                }
+                Some(Command::Drop) => {
+                    hold.let_go()?;
+                    self.say("dropped", None);
+                    return Ok(());
+                }
+                Some(Command::Lock | Command::Cancel) => self.say("busy", None),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns when the wait is to be dropped. Anything else that is said meanwhile is not heard.
+async fn cancelled(commands: &mut UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        if command == Command::Cancel {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Tasks that lock, write and release until they are told to rest.
+struct Crowd {
+    tasks: JoinSet<Result<(), Failure>>,
+    is_over: Arc<AtomicBool>,
+    grants: Arc<AtomicU64>,
+}
+
+impl Crowd {
+    fn begin(tools: &Tools, seed: u64, tasks: u32) -> Self {
+        let mut crowd = Self { tasks: JoinSet::new(), is_over: Arc::default(), grants: Arc::default() };
+        for task in 0..tasks {
+            let dice = Dice::new(seed.wrapping_add(u64::from(task) << 32));
+            let (is_over, grants) = (Arc::clone(&crowd.is_over), Arc::clone(&crowd.grants));
+            crowd.tasks.spawn(toil(tools.clone(), dice, is_over, grants));
+        }
+        tools.say(0, "working", None);
+        crowd
+    }
+
+    fn grants(&self) -> u64 {
+        self.grants.load(Ordering::Relaxed)
+    }
+
+    async fn rest(mut self) -> Result<u64, Failure> {
+        self.is_over.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended??;
+        }
+        Ok(self.grants())
+    }
+}
+
+async fn toil(
+    tools: Tools,
+    mut dice: Dice,
+    is_over: Arc<AtomicBool>,
+    grants: Arc<AtomicU64>,
+) -> Result<(), Failure> {
+    while !is_over.load(Ordering::Relaxed) {
+        let asked = tools.asks()?;
+        let Ok(guard) = tools.mutex.lock().await else {
+            asked.unknown()?;
+            sleep(dice.millis(5, 30)).await;
+            continue;
+        };
+        let hold = tools.has_it(asked, guard)?;
+        grants.fetch_add(1, Ordering::Relaxed);
+        if dice.coin() {
+            hold.write().await?;
+        }
+        sleep(dice.millis(0, 3)).await;
+        hold.believe()?;
+        if dice.coin() {
+            hold.release().await?;
+        } else {
+            hold.let_go()?;
+        }
+        sleep(dice.millis(0, 2)).await;
+    }
+    Ok(())
+}

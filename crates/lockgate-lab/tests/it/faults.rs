@@ -1,0 +1,79 @@
+//! A bounded run of every scenario of the fault suite: `cargo xtask faults` goes on for longer.
+//!
+//! The bounds are those of the scenarios, extended by [`ALLOWANCE`], because tests share two cores with other tests. A seed
+//! in `LOCKGATE_FAULTS_SEED` replaces the fixed ones.
+
+use std::time::Duration;
+
+use lockgate_lab::faults::{Policy, Run, Scenario, Site, run};
+
+/// For a machine that compiles or benchmarks meanwhile. Still far below what the bounds are there to tell from: a lease of
+/// 20 s, or the 5 s after which everybody asks anyway.
+const ALLOWANCE: Duration = Duration::from_millis(1_500);
+
+/// The orchestrator does 100,000.
+const CANCELLATIONS: u64 = 10_000;
+
+/// The seeds of a test, unless another one is asked for. The second has, for example, a holder that was handed the lock and
+/// whose lease is shorter than its claim.
+const SEEDS: [u64; 2] = [1, 6];
+
+/// Each way of waiting with each seed, one after the other, because the suite measures time.
+async fn each_way(scenario: Scenario) {
+    for seed in seeds() {
+        for policy in scenario.policies() {
+            once(scenario, seed, Some(*policy)).await;
+        }
+    }
+}
+
+/// As chance will have it.
+async fn some_way(scenario: Scenario) {
+    once(scenario, seeds()[0], None).await;
+}
+
+fn seeds() -> Vec<u64> {
+    std::env::var("LOCKGATE_FAULTS_SEED").map_or(SEEDS.to_vec(), |seed| vec![seed.parse().unwrap()])
+}
+
+async fn once(scenario: Scenario, seed: u64, policy: Option<Policy>) {
+    let site = Site {
+        program: env!("CARGO_BIN_EXE_lockgate-faults").into(),
+        allowance: ALLOWANCE,
+        cancellations: CANCELLATIONS,
+    };
+    println!("{} --seed {seed} {policy:?}", scenario.name());
+    let outcome = run(&site, &Run { scenario, seed, policy }).await.unwrap();
+    assert!(outcome.violations.is_empty(), "{}", outcome.violations.join("\n"));
+    assert!(outcome.faults > 0 && outcome.operations > 0, "{outcome:?}");
+}
+
+macro_rules! scenarios {
+    ($($name:ident: $runs:ident($scenario:expr);)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            $runs($scenario).await;
+        })+
+    };
+}
+
+scenarios! {
+    a_holder_that_is_killed_delays_others_by_its_lease: each_way(Scenario::HolderKilled);
+    a_holder_that_was_stopped_is_shut_out_and_told: each_way(Scenario::HolderPaused);
+    a_waiter_that_is_killed_is_passed_over: each_way(Scenario::WaiterKilled);
+    an_heir_that_is_killed_delays_others_by_the_claim: each_way(Scenario::HeirKilled);
+    an_heir_that_was_stopped_does_not_believe_to_have_the_lock: each_way(Scenario::HeirPaused);
+    a_holder_and_its_heir_delay_others_by_lease_and_claim: each_way(Scenario::HolderAndHeirGone);
+    a_lost_message_costs_a_bounded_time: each_way(Scenario::MessageLost);
+    a_subscription_that_is_cut_misses_nothing: each_way(Scenario::SubscriptionCut);
+    what_becomes_free_while_somebody_begins_to_wait_is_not_missed: each_way(Scenario::WakeUpRace);
+    a_connection_that_is_cut_neither_loses_nor_doubles_anything: each_way(Scenario::ConnectionCut);
+    a_lost_reply_to_handing_over_is_made_good: each_way(Scenario::YieldReplyLost);
+    a_message_that_comes_late_is_counted_from_the_grant: each_way(Scenario::PushDelayed);
+    a_redis_that_comes_back_has_one_holder_at_a_time: some_way(Scenario::ServerRestarted);
+    a_redis_that_forgets_still_gives_rising_fences: some_way(Scenario::ServerForgets);
+    a_redis_that_forgets_its_scripts_goes_on: some_way(Scenario::ScriptsFlushed);
+    a_redis_that_was_silent_for_long_goes_on: some_way(Scenario::ServerPaused);
+    a_storm_leaves_one_holder_at_a_time: some_way(Scenario::Storm);
+    waits_that_are_dropped_leave_nothing: some_way(Scenario::Cancellation);
+}
