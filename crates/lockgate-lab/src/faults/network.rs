@@ -184,25 +184,30 @@ pub(super) async fn yield_reply_lost(arena: &mut Arena) -> Result<(), Stop> {
     let mut other = arena.worker("other").await?;
     house.ask("lock", 1, &["locked"]).await?;
     house.tell("lock 2")?;
+    house.tell("lock 3")?;
     arena.let_wait(&mut other, 1).await?;
     // Time to subscribe: who cannot hear does not queue, and gives back in another way.
     sleep(arena.dice.millis(50, 100)).await;
+    // The first pass stays in the house; beside it, the house learns that somebody else waits.
+    house.ask("release", 1, &["released"]).await?;
+    house.says(2, &["locked"]).await?;
+    sleep(arena.dice.millis(50, 100)).await;
 
     let asked = disturb(arena, &network);
-    house.ask("release", 1, &["released"]).await?;
+    house.ask("release", 2, &["released"]).await?;
     let locked = other.says(1, &["locked"]).await?;
     arena.within("the grant when the reply to handing over was lost", asked, locked.at, RETRY_PAUSE + PROMPT);
     sleep(arena.dice.millis(200, 300)).await;
     network.heal();
-    let intruder = house.has_said(2, "locked");
+    let intruder = house.has_said(3, "locked");
     arena.demand(intruder.is_none(), || "the process took back what it had handed over".into());
     other.ask("write", 1, &["accepted"]).await?;
     let released = now();
     other.ask("release", 1, &["released"]).await?;
-    let locked = house.says(2, &["locked"]).await?;
+    let locked = house.says(3, &["locked"]).await?;
     arena.within("getting it back", released, locked.at, RETRY_PAUSE * 2 + PROMPT);
-    house.ask("write", 2, &["accepted"]).await?;
-    house.ask("release", 2, &["released"]).await?;
+    house.ask("write", 3, &["accepted"]).await?;
+    house.ask("release", 3, &["released"]).await?;
     Ok(())
 }
 
