@@ -57,9 +57,10 @@ fn locks_that_are_held_at_once_are_counted() {
 #[test]
 fn the_cost_of_waiting_is_printed_beside_its_estimate() {
     let lines = lines_of(&["lock-cost"]);
-    let polled = lines.iter().find(|line| line["commands_by_the_model"] == 1_000).unwrap();
+    let model = |line: &Value| line["commands_by_the_model"].as_f64();
+    let polled = lines.iter().rfind(|line| model(line).is_some()).unwrap();
     // Half of it would mean that the model, or the count, is wrong; the rest is a busy machine.
-    assert!(polled["commands"].as_f64().unwrap() > 500.0, "{polled}");
+    assert!(polled["commands"].as_f64().unwrap() > model(polled).unwrap() / 2.0, "{polled}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ struct Cost {
     /// Commands that were sent while the lock was held, by all waiters.
     commands: f64,
     /// What the model says, for who asks again and again.
-    commands_by_the_model: Option<u128>,
+    commands_by_the_model: Option<f64>,
     /// From the release to the first waiter who has the lock.
     delay_ms: f64,
     delay_ms_by_the_model: Option<f64>,
@@ -71,22 +71,22 @@ async fn cost_of(
     rounds: u32,
     counter: &CommandCounter,
 ) -> Result<Cost, Failure> {
-    let (mut commands, mut delay) = (0, Duration::ZERO);
+    let (mut commands, mut retries, mut delay) = (0, 0, Duration::ZERO);
     for round in 0..rounds {
         // The release falls anywhere between two retries.
         let held = held + RETRY_EVERY.mul_f64(f64::from(round) / f64::from(rounds));
         let one = wait_once(redis, way, waiters, held, counter).await?;
         commands += one.0;
+        retries += held.as_nanos().div_ceil(RETRY_EVERY.as_nanos()) * waiters as u128;
         delay += one.1;
     }
     let is_modelled = way == Way::Every50Ms;
-    let retries = held.as_nanos().div_ceil(RETRY_EVERY.as_nanos()) * waiters as u128;
     Ok(Cost {
         way: way.name(),
         waiters,
         held_ms: held.as_millis(),
         commands: commands as f64 / f64::from(rounds),
-        commands_by_the_model: is_modelled.then_some(retries),
+        commands_by_the_model: is_modelled.then_some(retries as f64 / f64::from(rounds)),
         delay_ms: delay.as_secs_f64() * 1_000.0 / f64::from(rounds),
         delay_ms_by_the_model: is_modelled.then_some(RETRY_EVERY.as_secs_f64() * 500.0),
     })
@@ -141,7 +141,7 @@ impl Cost {
             return Ok(());
         }
         let Self { way, waiters, held_ms, commands, delay_ms, .. } = self;
-        let model = self.commands_by_the_model.map_or("–".to_owned(), |commands| commands.to_string());
+        let model = self.commands_by_the_model.map_or("–".to_owned(), |commands| format!("{commands:.0}"));
         let half = self.delay_ms_by_the_model.map_or("–".to_owned(), |delay| format!("{delay:.0} ms"));
         println!(
             "| {way} | {waiters} | {held_ms} ms | {commands:.0} | {model} | {delay_ms:.2} ms | {half} |"
