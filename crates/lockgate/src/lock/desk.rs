@@ -201,6 +201,7 @@ impl Desk {
             expected,
             watching,
             kept: self.keeper.count(),
+            owned: self.owners.count(),
             background: self.background.len(),
         }
     }
@@ -274,6 +275,8 @@ pub struct Traces {
     pub watching: usize,
     /// Tenures that the watchdog looks after.
     pub kept: usize,
+    /// Locks that an owner may enter again.
+    pub owned: usize,
     /// Tasks under way in the background.
     pub background: usize,
 }

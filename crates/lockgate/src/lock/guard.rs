@@ -99,11 +99,15 @@ impl Hold {
         }
     }
 
-    /// The last guard has gone.
-    fn end(self: &Arc<Self>) -> GivenBack {
+    fn forget_owner(&self) {
         if let Some(owner) = &self.owner {
             self.tenure.desk.owners.forget(self.name(), owner, self);
         }
+    }
+
+    /// The last guard has gone.
+    fn end(self: &Arc<Self>) -> GivenBack {
+        self.forget_owner();
         let desk = &self.tenure.desk;
         desk.metrics.hold.record(desk.clock.monotonic().since(self.since).as_secs_f64());
         self.tenure.room.give_back(self)
@@ -146,9 +150,10 @@ impl MutexGuard {
         Self { hold: Arc::clone(hold), is_armed: true }
     }
 
-    /// Gives up this guard without giving the lock back.
+    /// Gives up this guard, which nobody ever had, without giving the lock back.
     pub(super) fn disarm(mut self) {
         self.is_armed = false;
+        self.hold.forget_owner();
     }
 
     /// Which lock.

@@ -41,6 +41,12 @@ impl Owners {
         self.map().insert((hold.name().clone(), owner.clone()), Arc::downgrade(hold));
     }
 
+    /// How many are remembered.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn count(&self) -> usize {
+        self.map().len()
+    }
+
     /// Forgets what `owner` held, unless it holds something newer.
     pub(super) fn forget(&self, name: &Name, owner: &Owner, hold: &Hold) {
         let mut map = self.map();

@@ -337,7 +337,8 @@ on_both_stores! {
             crowd.spawn(async move {
                 for round in 0..50_usize {
                     let wait = Duration::from_micros(u64::try_from((task * 7 + round * 13) % 40).unwrap() * 50);
-                    if let Ok(Ok(guard)) = timeout(wait, mutexes[round % 4].lock()).await {
+                    let mutex = mutexes[round % 4].clone().owned_by(&Owner::new());
+                    if let Ok(Ok(guard)) = timeout(wait, mutex.lock()).await {
                         tokio::task::yield_now().await;
                         drop(guard);
                     }
