@@ -70,6 +70,11 @@ impl Hold {
         is_ours && self.tenure.desk.clock.monotonic() < self.deadline()
     }
 
+    /// Whether its lease is over, whatever the tenure has left.
+    pub(super) fn is_over(&self, now: Moment) -> bool {
+        self.until.is_some_and(|until| now >= until)
+    }
+
     /// It belongs to somebody else now.
     pub(super) fn take_away(&self) {
         self.was_taken_away.store(true, Ordering::Release);
@@ -213,11 +218,14 @@ impl MutexGuard {
                 while let Some(hold) = hold.upgrade() {
                     let left = hold.deadline().since(hold.tenure.desk.clock.monotonic());
                     let longest = left.min(Duration::from_secs(1));
-                    if tokio::time::timeout(longest, hold.lost()).await.is_ok() || !hold.is_trusted() {
-                        return to_cancel.cancel();
-                    }
-                    if hold.guards.load(Ordering::Acquire) == 0 {
+                    let is_lost =
+                        tokio::time::timeout(longest, hold.lost()).await.is_ok() || !hold.is_trusted();
+                    let was_released = hold.guards.load(Ordering::Acquire) == 0;
+                    if was_released && !hold.was_taken_away.load(Ordering::Acquire) {
                         return;
+                    }
+                    if is_lost {
+                        return to_cancel.cancel();
                     }
                 }
             });

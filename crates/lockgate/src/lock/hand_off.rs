@@ -36,8 +36,8 @@ const GRACE: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Seeks for the room until somebody in it has the lock, or nobody wants it. With `yielding`, the first step also gives
-/// back what the room held under that token.
-pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
+/// back what the room held under that token. Those who `have_waited` before see an outage through.
+pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: bool) {
     let desk = Arc::clone(&room.desk);
     let token = Token::for_ear(desk.ear);
     let expecting = Registry::expect(&desk, token);
@@ -88,7 +88,10 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>) {
                 let pair = Pair { ours: sent_at, theirs: now };
                 wait_for_the_grant(&expecting, &desk.clock, pair, ask_at).await
             }
-            Err(why) if has_queued => {
+            Err(why) if has_queued || have_waited => {
+                if let Some(old) = yielding {
+                    desk.release_in_background(room.name.clone(), old);
+                }
                 tracing::warn!(name = %room.name, %why, "cannot ask for a lock in whose queue we are; trying again");
                 expecting.news(desk.clock.monotonic() + PAUSE).await;
                 Next::Ask

@@ -91,7 +91,10 @@ impl Keeper {
         let next = agenda.first_key_value().map_or(Moment::from_nanos(u64::MAX), |((due, _), _)| *due);
         // Under the lock, so that whoever adds something earlier afterwards sees it, and wakes us.
         self.asleep_until.store(next.as_nanos(), Ordering::SeqCst);
-        (due.into_values().filter_map(|tenure| tenure.upgrade()).collect(), next)
+        let due: Vec<_> = due.into_values().filter_map(|tenure| tenure.upgrade()).collect();
+        // Off the agenda: whatever comes next is early enough to be written into it.
+        due.iter().for_each(|tenure| tenure.set_due(Moment::from_nanos(u64::MAX)));
+        (due, next)
     }
 }
 
@@ -119,7 +122,9 @@ fn look_after_what_is_due(desk: &Arc<Desk>) -> Moment {
     for tenure in due {
         match tenure.care(now) {
             Care::Nothing => {}
-            Care::LookAgain(at) => desk.keeper.schedule(&tenure, at),
+            // Unless a new holder has asked for an earlier look meanwhile.
+            Care::LookAgain(at) if at < tenure.due() => desk.keeper.schedule(&tenure, at),
+            Care::LookAgain(_) => {}
             Care::TakeFromHolder => tenure.room.take_from_holder(&tenure),
             Care::Lost => tenure.lose("the lease ran out"),
             Care::Renew(lease) => {

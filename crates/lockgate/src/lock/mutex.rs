@@ -196,7 +196,7 @@ impl Mutex {
             let Some((outcome, must_seek)) = room.enter(self.terms, self.owner.clone()) else { continue };
             let mut place = Place { room: Arc::clone(&room), outcome, is_served: false };
             if must_seek {
-                FinishedAnyway::new(&self.desk, hand_off::seek(room, None)).await;
+                FinishedAnyway::new(&self.desk, hand_off::seek(room, None, false)).await;
             }
             return place.served().await;
         }

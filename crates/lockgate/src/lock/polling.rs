@@ -23,6 +23,9 @@ use crate::store::{Acquire, Attempt, IfTaken, Token};
 /// A message that gets lost costs a watcher no more than this, or the holder's lease if that is shorter.
 const WATCH_AT_MOST: Duration = Duration::from_secs(5);
 
+/// How often a watcher tries that hears nothing.
+const TRY_WITHOUT_NEWS: Duration = Duration::from_millis(250);
+
 /// A lock that somebody wants for itself.
 #[derive(Clone)]
 pub(super) struct Wish {
@@ -87,8 +90,9 @@ impl Wish {
 
     /// Tries whenever it is told that the lock is free, and at the end of the holder's lease.
     pub(super) async fn watch(&self) -> Result<MutexGuard, LockError> {
-        self.desk.listening().await;
         loop {
+            // Without it (it may be forbidden, or down), all there is are tries.
+            let hears = tokio::time::timeout(TRY_WITHOUT_NEWS, self.desk.listening()).await.is_ok();
             // First the place among the watchers, then the try: what becomes free in between is heard.
             let watching = Registry::watch(&self.desk, &self.name);
             let lease_left = match self.try_once(IfTaken::Watch).await? {
@@ -98,8 +102,9 @@ impl Wish {
                 }
                 Try::Taken { lease_left } => lease_left,
             };
-            let latest =
-                self.desk.clock.monotonic() + lease_left.min(WATCH_AT_MOST) + Duration::from_millis(1);
+            let latest = self.desk.clock.monotonic()
+                + lease_left.min(if hears { WATCH_AT_MOST } else { TRY_WITHOUT_NEWS })
+                + Duration::from_millis(1);
             watching.woken(latest).await;
             watching.has_been_of_use();
             if self.desk.is_closing() {

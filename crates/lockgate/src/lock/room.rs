@@ -329,7 +329,7 @@ impl Room {
         if !seeks_again {
             return GivenBack::ToRelease(tenure);
         }
-        self.desk.spawn(hand_off::seek(Arc::clone(self), Some(tenure.token)));
+        self.desk.spawn(hand_off::seek(Arc::clone(self), Some(tenure.token), true));
         GivenBack::PassedOn
     }
 
@@ -339,6 +339,10 @@ impl Room {
         let mut inner = self.inner();
         if !inner.is_tenure(tenure) {
             return;
+        }
+        // Another one may have it by now, whose lease is not over.
+        if !inner.holder.as_ref().is_some_and(|holder| holder.is_over(now)) {
+            return tenure.look_in_time(now);
         }
         let Some(holder) = inner.holder.take() else { return };
         holder.take_away();
@@ -361,7 +365,7 @@ impl Room {
         inner.tenure = None;
         if inner.waiters.iter().any(|waiter| !waiter.outcome.is_closed()) {
             inner.is_seeking = true;
-            self.desk.spawn(hand_off::seek(Arc::clone(self), None));
+            self.desk.spawn(hand_off::seek(Arc::clone(self), None, true));
         } else {
             inner.waiters.clear();
             self.close_if_empty(inner);
@@ -415,8 +419,11 @@ async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, renewal: Renewal) {
             room.has_looked(&tenure, Some((*fences, *others_wait)));
         }
         Ok(_) => tenure.lose("the store gave it to somebody else, or forgot it"),
-        // The keeper asks again in time; until then the fences that are left are the bound.
-        Err(_) => room.has_looked(&tenure, None),
+        // The keeper asks again; until then the fences that are left are the bound.
+        Err(_) => {
+            room.desk.keeper.schedule(&tenure, room.desk.clock.monotonic());
+            room.has_looked(&tenure, None);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the store has given to this process, under one token.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -27,8 +27,8 @@ pub(super) struct Tenure {
     pub(super) id: u64,
     /// Until when the store is known to keep it for us, in nanoseconds of our clock.
     trusted_until: AtomicU64,
-    /// When the last renewal was sent; `trusted_until` changes under it.
-    renewed_at: Mutex<Moment>,
+    /// What was sent to renew it; `trusted_until` changes under it.
+    renewals: Mutex<Renewals>,
     /// Until when the present holder wants it; `u64::MAX`: as long as it holds it.
     wanted_until: AtomicU64,
     /// The lease of the present holder, in nanoseconds.
@@ -43,6 +43,15 @@ pub(super) struct Tenure {
     pub(super) lost: Notify,
     /// As long as it lives, news for this token are ours.
     _expecting: Expecting,
+}
+
+/// The renewals of a tenure that were sent.
+#[derive(Default)]
+struct Renewals {
+    last_sent_at: Option<Moment>,
+    unanswered: u32,
+    /// The shortest lease among those that may still be carried out.
+    shortest: Option<Duration>,
 }
 
 /// What the keeper should do about a tenure.
@@ -70,7 +79,7 @@ impl Tenure {
             room: Arc::clone(room),
             desk,
             trusted_until: AtomicU64::new(trusted_until.as_nanos()),
-            renewed_at: Mutex::new(Moment::from_nanos(0)),
+            renewals: Mutex::default(),
             wanted_until: AtomicU64::new(0),
             lease: AtomicU64::new(0),
             due: AtomicU64::new(u64::MAX),
@@ -111,6 +120,11 @@ impl Tenure {
         Lease::new(self.lease().max(left)).unwrap_or(Lease::MIN)
     }
 
+    /// Has the keeper look at it when its present holder needs it.
+    pub(super) fn look_in_time(self: &Arc<Self>, now: Moment) {
+        self.desk.keeper.schedule(self, self.next_look(now));
+    }
+
     /// The next holder has it from `now` on. Returns until when, if its lease ends by itself.
     pub(super) fn serve(self: &Arc<Self>, terms: Terms, now: Moment) -> Option<Moment> {
         let wanted_until = (!terms.is_kept).then(|| now + terms.lease.length());
@@ -141,16 +155,23 @@ impl Tenure {
             // once, or others wait too long if we die.
             return if lease <= self.desk.claim { now } else { now + trusted.since(now) / 4 };
         }
-        if wanted <= trusted {
-            return wanted;
+        // A renewal never reaches the wanted end to the millisecond.
+        if wanted <= trusted + ROUNDING * 2 {
+            return wanted.min(trusted);
         }
         // The watchdog's beat: a third of the lease after it began.
         (trusted - lease * 2 / 3).max(now)
     }
 
-    /// Whether there is time enough for the next holder to begin: half of its lease, or of the claim.
+    /// Whether the next holder can begin: half of its lease is left (or of the claim), and not so much more than all of it that
+    /// others would wait too long if we die; and no shorter renewal is under way, which could undercut its own.
     pub(super) fn has_time_for(&self, lease: Lease, now: Moment) -> bool {
         let is_claim = self.is_claim.load(Ordering::Acquire);
+        let is_undercut = self.renewals().shortest.is_some_and(|shortest| shortest < lease.length());
+        let is_too_long = self.trusted_until().since(now) > lease.length() * 2 + self.desk.claim;
+        if is_undercut || is_too_long {
+            return false;
+        }
         let expected = if is_claim { self.desk.claim.min(lease.length()) } else { lease.length() };
         self.trusted_until().since(now) * 2 >= expected
     }
@@ -180,9 +201,16 @@ impl Tenure {
     /// To be called before a renewal is sent. The store may carry it out at any time from then on, and if it makes the lease
     /// shorter, the lock is trusted no longer than that, answer or no answer.
     pub(super) fn is_about_to_be_renewed(&self, sent_at: Moment, lease: Lease) {
-        let mut renewed_at = self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *renewed_at = sent_at.max(*renewed_at);
+        let mut renewals = self.renewals();
+        renewals.last_sent_at = renewals.last_sent_at.max(Some(sent_at));
+        renewals.unanswered += 1;
+        let shortest = renewals.shortest.map_or(lease.length(), |shortest| shortest.min(lease.length()));
+        renewals.shortest = Some(shortest);
         self.trust_no_longer_than(end_of_lease(sent_at, lease));
+    }
+
+    fn renewals(&self) -> MutexGuard<'_, Renewals> {
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn trust_no_longer_than(&self, end: Moment) {
@@ -201,13 +229,18 @@ impl Tenure {
         if !self.is_trusted(now) {
             return self.lose("the answer to its renewal came too late");
         }
-        let renewed_at = self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if sent_at < *renewed_at {
+        let mut renewals = self.renewals();
+        // One that got no answer stays counted: a late copy of it may still be carried out.
+        renewals.unanswered = renewals.unanswered.saturating_sub(1);
+        if renewals.unanswered == 0 {
+            renewals.shortest = None;
+        }
+        if Some(sent_at) < renewals.last_sent_at {
             // Another one, perhaps for a shorter time, was sent since: its answer counts.
             return;
         }
         self.trusted_until.store(end_of_lease(sent_at, lease).as_nanos(), Ordering::Release);
-        drop(renewed_at);
+        drop(renewals);
         self.is_claim.store(false, Ordering::Release);
         self.desk.keeper.schedule(self, self.next_look(now).max(now));
     }

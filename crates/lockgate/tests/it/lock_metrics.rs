@@ -107,6 +107,16 @@ async fn waits_holds_hand_overs_renewals_and_losses_are_counted() {
     kept.lost().await;
     assert_eq!(sums.of("lockgate_lock_lost_total"), 1.0);
 
+    let renewals = sums.of("lockgate_lock_renewals_total");
+    let fixed = mutex.clone().lease(Duration::from_millis(600)).unwrap().lock().await.unwrap();
+    let token = fixed.cancellation_token();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let more = sums.of("lockgate_lock_renewals_total") - renewals;
+    assert!(more <= 1.0, "a fixed lease was renewed {more} times");
+    fixed.release().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert!(!token.is_cancelled(), "a lock that was given back in time counts as lost");
+
     let _held = mutex.lock().await.unwrap();
     mutex.wait(Duration::from_millis(10)).lock().await.unwrap_err();
     assert_eq!(sums.of("lockgate_lock_timed_out_total"), 1.0);

@@ -144,6 +144,10 @@ impl Channels {
     fn pass_on(&self, message: &[Value]) {
         let [Value::BulkString(channel), Value::BulkString(payload)] = message else { return };
         let Ok(payload) = std::str::from_utf8(payload) else { return };
+        // A process that connects tries whether it may publish.
+        if payload.is_empty() {
+            return;
+        }
         let news = if *channel == self.mine.as_bytes() {
             granted(payload, &self.keys)
         } else {
