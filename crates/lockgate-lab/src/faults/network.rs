@@ -184,6 +184,8 @@ pub(super) async fn yield_reply_lost(arena: &mut Arena) -> Result<(), Stop> {
     let mut other = arena.worker("other").await?;
     house.ask("lock", 1, &["locked"]).await?;
     house.tell("lock 2")?;
+    // They are served in the order in which they came, so the second must have come first.
+    sleep(arena.dice.millis(150, 200)).await;
     house.tell("lock 3")?;
     arena.let_wait(&mut other, 1).await?;
     // Time to subscribe: who cannot hear does not queue, and gives back in another way.
