@@ -4,6 +4,7 @@
 //! the body takes longer than the lease, the body is dropped where it stands and the function returns
 //! [`LockError::Lost`]. A function that is called from inside, under the same key, does not wait for itself: it takes part in
 //! the lock that is held. What is [spawned](tokio::spawn) inside is somebody else, and waits.
+//! Branches of one task (`join!`, `select!`) inside of a locked function are not: they take part in each other's locks.
 
 use std::future::Future;
 use std::sync::{PoisonError, RwLock};
