@@ -12,6 +12,9 @@ use crate::store::memory::MemoryStore;
 
 /// A store, opened. Cheap to clone; all clones share its connections.
 ///
+/// A gate belongs to the runtime in which its first lock is asked for: what goes on in the background (renewals,
+/// releases) runs there, and ends with it.
+///
 /// ```
 /// use lockgate::{Gate, stock::{CouponTerms, Issue}};
 ///

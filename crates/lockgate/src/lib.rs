@@ -58,6 +58,7 @@ pub mod error;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub mod fencing;
 mod gate;
+mod jitter;
 pub mod key;
 pub mod lock;
 pub mod locked;

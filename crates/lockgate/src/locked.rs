@@ -2,23 +2,23 @@
 //!
 //! **Promise:** the body runs while the lock is held, and not a moment longer: when the lock is lost, for example because
 //! the body takes longer than the lease, the body is dropped where it stands and the function returns
-//! [`LockError::Lost`]. A function that is called from inside, under the same key, does not wait for itself: it takes part in
-//! the lock that is held. What is [spawned](tokio::spawn) inside is somebody else, and waits.
-//! Branches of one task (`join!`, `select!`) inside of a locked function are not: they take part in each other's locks.
+//! [`LockError::Lost`]. A function that is called from inside, under the same key, does not wait for its caller: it takes
+//! part in the lock that is held. Two that are called beside each other (`join!`, [`spawn`](tokio::spawn)) do wait for each
+//! other.
 
 use std::future::Future;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::Gate;
-use crate::lock::{LockError, MutexGuard, Owner};
+use crate::lock::{LockError, Owner};
 
 /// The program's gate: see [`Gate::make_default`].
 static DEFAULT: RwLock<Option<Gate>> = RwLock::new(None);
 
 tokio::task_local! {
-    /// On whose behalf this task works, inside of a locked function.
-    static OWNER: Owner;
+    /// The locked functions in which this one is called, each an owner of its own.
+    static CALLERS: Vec<Owner>;
 }
 
 pub(crate) fn make_default(gate: Gate) {
@@ -57,24 +57,21 @@ where
     F: Future<Output = Result<T, E>>,
     E: From<LockError>,
 {
-    let owner = OWNER.try_with(Owner::clone).unwrap_or_else(|_| Owner::new());
-    let guard = acquire(gate, &key, wait, lease, &owner).await?;
-    let outcome = guard.run(OWNER.scope(owner, body)).await;
+    let mut owners = CALLERS.try_with(Vec::clone).unwrap_or_default();
+    let gate = gate.cloned().map_or_else(default_gate, Ok)?;
+    let mutex = gate.mutex(key).map_err(LockError::from)?.wait(wait).lease(lease).map_err(LockError::from)?;
+    let of_a_caller = owners.iter().find_map(|caller| mutex.clone().owned_by(caller).enter_again());
+    let owner = Owner::new();
+    let guard = match of_a_caller {
+        Some(guard) => guard,
+        None => mutex.owned_by(&owner).lock().await?,
+    };
+    owners.push(owner);
+    let outcome = guard.run(CALLERS.scope(owners, body)).await;
     // Not when the future is dropped above: then the guard does it.
     let released = guard.release().await;
     if let Err(why) = released {
-        tracing::warn!(key, %why, "the release got no answer; the lease ends the lock at the latest");
+        tracing::warn!(%why, "the release got no answer; the lease ends the lock at the latest");
     }
     outcome.map_err(LockError::from)?
-}
-
-async fn acquire(
-    gate: Option<&Gate>,
-    key: &str,
-    wait: Duration,
-    lease: Duration,
-    owner: &Owner,
-) -> Result<MutexGuard, LockError> {
-    let gate = gate.cloned().map_or_else(default_gate, Ok)?;
-    gate.mutex(key)?.wait(wait).lease(lease)?.owned_by(owner).lock().await
 }

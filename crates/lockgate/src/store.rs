@@ -75,7 +75,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release>;
 
     /// Gives `mutex` back and, in the same step, asks for it again as `next`, behind all who wait. If nobody waits,
-    /// `next` has it at once. If `token` does not hold the mutex, this is `mutex_acquire` of `next`, in the queue.
+    /// `next` has it at once. If `token` does not hold the mutex, this is `mutex_acquire` of `next`. Whatever `next` says
+    /// it does if the mutex is taken, it queues.
     fn mutex_yield<'a>(&'a self, mutex: &'a Name, token: &'a Token, next: &'a Attempt)
     -> Answer<'a, Acquire>;
 

@@ -17,6 +17,7 @@ use super::owner::Owners;
 use super::room::Room;
 use super::terms::Cohort;
 use crate::clock::Clock;
+use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{EarId, Hearing, Store, Token};
 
@@ -139,28 +140,34 @@ impl Desk {
         let lock = self.dropped.add(&name, token);
         let desk = Arc::clone(self);
         self.spawn(async move {
-            if lock.claim() {
-                desk.release_until_answered(&name, token).await;
+            if let Some(to_give_back) = lock.claim(&desk, &name) {
+                desk.release_until_answered(&name, to_give_back.token()).await;
             }
-            lock.is_given_back.cancel();
-            desk.dropped.remove(&name, token);
         });
     }
 
     /// A lock on `name` that was dropped a moment ago, to be given back by the caller.
-    pub(super) fn take_dropped(&self, name: &Name) -> Option<Token> {
-        self.dropped.of(name).into_iter().find(|lock| lock.claim()).map(|lock| lock.token)
+    pub(super) fn take_dropped(self: &Arc<Self>, name: &Name) -> Option<ToGiveBack> {
+        self.dropped.of(name).into_iter().find_map(|lock| lock.claim(self, name))
     }
 
     /// Returns when what was dropped of `name` before this call has been given back.
-    pub(super) async fn dropped_is_given_back(&self, name: &Name) {
+    ///
+    /// # Errors
+    ///
+    /// When the store does not answer; the release goes on in the background then.
+    pub(super) async fn dropped_is_given_back(self: &Arc<Self>, name: &Name) -> Result<(), StoreError> {
         for lock in self.dropped.of(name) {
-            if lock.claim() {
-                self.release_until_answered(name, lock.token).await;
-            } else {
+            let Some(to_give_back) = lock.claim(self, name) else {
                 lock.is_given_back.cancelled().await;
+                continue;
+            };
+            if let Err(why) = self.store.mutex_release(name, &to_give_back.token()).await {
+                self.release_in_background(name.clone(), to_give_back.token());
+                return Err(why);
             }
         }
+        Ok(())
     }
 
     /// Gives back whatever `token` has of `name`; asks again a few times if there is no answer.
@@ -219,9 +226,30 @@ struct DroppedLock {
 }
 
 impl DroppedLock {
-    /// Whether it is the caller who has to give it back.
-    fn claim(&self) -> bool {
-        !self.is_claimed.swap(true, Ordering::AcqRel)
+    /// For the first who asks: it has to be given back by it.
+    fn claim(self: &Arc<Self>, desk: &Arc<Desk>, name: &Name) -> Option<ToGiveBack> {
+        let is_first = !self.is_claimed.swap(true, Ordering::AcqRel);
+        is_first.then(|| ToGiveBack { desk: Arc::clone(desk), name: name.clone(), lock: Arc::clone(self) })
+    }
+}
+
+/// A dropped lock that its owner gives back. Until this is dropped, others wait for it.
+pub(super) struct ToGiveBack {
+    desk: Arc<Desk>,
+    name: Name,
+    lock: Arc<DroppedLock>,
+}
+
+impl ToGiveBack {
+    pub(super) fn token(&self) -> Token {
+        self.lock.token
+    }
+}
+
+impl Drop for ToGiveBack {
+    fn drop(&mut self) {
+        self.desk.dropped.remove(&self.name, self.lock.token);
+        self.lock.is_given_back.cancel();
     }
 }
 

@@ -192,9 +192,10 @@ impl MutexGuard {
         if self.hold.is_trusted() {
             return Ok(());
         }
-        if self.hold.tenure.is_held() && self.hold.until.is_none() {
+        let tenure = &self.hold.tenure;
+        if tenure.is_held() && tenure.desk.clock.monotonic() >= tenure.trusted_until() {
             // The clock says so, and it must not be unsaid by a renewal that is answered late.
-            self.hold.tenure.lose("the lease ran out");
+            tenure.lose("the lease ran out");
         }
         Err(LockLost { name: self.name().clone() })
     }

@@ -17,6 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::desk::ToGiveBack;
 use super::error::LockError;
 use super::news::{PushedGrant, Registry};
 use super::room::{Grant, Room};
@@ -41,15 +42,15 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
     let desk = Arc::clone(&room.desk);
     let token = Token::for_ear(desk.ear);
     let expecting = Registry::expect(&desk, token);
-    let mut yielding = yielding;
+    let mut yielding = yielding.map(Old::OfTheRoom);
     let Some(terms) = room.wanted(expecting.waker()) else {
-        return yielding.into_iter().for_each(|token| desk.release_in_background(room.name.clone(), token));
+        return release(&room, yielding.as_ref().map(Old::token));
     };
-    if desk.is_listening() {
-        yielding = yielding.or_else(|| desk.take_dropped(&room.name));
-    } else if let Some(old) = yielding.take() {
+    if !desk.is_listening() {
         // Who cannot hear must not queue; and the others must not wait until we can.
-        desk.release_in_background(room.name.clone(), old);
+        release(&room, yielding.take().as_ref().map(Old::token));
+    } else if yielding.is_none() {
+        yielding = desk.take_dropped(&room.name).map(Old::Dropped);
     }
     let mut attempt = Attempt {
         token,
@@ -62,8 +63,8 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
     let mut has_queued = false;
     loop {
         let sent_at = desk.clock.monotonic();
-        let answer = match yielding {
-            Some(old) => desk.store.mutex_yield(&room.name, &old, &attempt).await,
+        let answer = match &yielding {
+            Some(old) => desk.store.mutex_yield(&room.name, &old.token(), &attempt).await,
             None => desk.store.mutex_acquire(&room.name, &attempt).await,
         };
         let next = match answer {
@@ -89,16 +90,17 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
                 wait_for_the_grant(&expecting, &desk.clock, pair, ask_at).await
             }
             Err(why) if has_queued || have_waited => {
-                if let Some(old) = yielding {
-                    desk.release_in_background(room.name.clone(), old);
-                }
+                release(&room, yielding.as_ref().map(Old::token));
                 tracing::warn!(name = %room.name, %why, "cannot ask for a lock in whose queue we are; trying again");
                 expecting.news(desk.clock.monotonic() + PAUSE).await;
                 Next::Ask
             }
             Err(why) => {
                 room.search_failed(&LockError::Store(why));
-                return give_up(&room, token, yielding);
+                return release(
+                    &room,
+                    [Some(token), yielding.as_ref().map(Old::token)].into_iter().flatten(),
+                );
             }
         };
         yielding = None;
@@ -109,10 +111,25 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
         }
         if desk.is_closing() {
             room.search_failed(&LockError::ShuttingDown);
-            return give_up(&room, token, None);
+            return release(&room, [token]);
         }
         if !room.is_still_wanted() {
-            return give_up(&room, token, None);
+            return release(&room, [token]);
+        }
+    }
+}
+
+/// What is given back with the first step of a search.
+enum Old {
+    OfTheRoom(Token),
+    Dropped(ToGiveBack),
+}
+
+impl Old {
+    fn token(&self) -> Token {
+        match self {
+            Old::OfTheRoom(token) => *token,
+            Old::Dropped(lock) => lock.token(),
         }
     }
 }
@@ -173,9 +190,9 @@ fn deadline(push: &PushedGrant, pair: Pair) -> Moment {
     (granted_at + push.lease).min(push.heard_at + push.lease)
 }
 
-/// Gives back whatever the search may have.
-fn give_up(room: &Arc<Room>, token: Token, yielding: Option<Token>) {
-    for token in [Some(token), yielding].into_iter().flatten() {
+/// Gives back whatever these tokens may have.
+fn release(room: &Arc<Room>, tokens: impl IntoIterator<Item = Token>) {
+    for token in tokens {
         room.desk.release_in_background(room.name.clone(), token);
     }
 }

@@ -83,44 +83,51 @@ impl Keeper {
         self.wake.notify_one();
     }
 
-    /// Takes what is due from the agenda. The second is when the next is due.
-    fn take_due(&self, now: Moment) -> (Vec<Arc<Tenure>>, Moment) {
+    /// Takes what is due, or soon will be, from the agenda.
+    fn take_due(&self, now: Moment) -> Vec<Arc<Tenure>> {
         let mut agenda = self.agenda();
+        // Awake: nobody need wake us.
+        self.asleep_until.store(0, Ordering::SeqCst);
         let later = agenda.split_off(&(now + GATHER, 0));
         let due = std::mem::replace(&mut *agenda, later);
-        let next = agenda.first_key_value().map_or(Moment::from_nanos(u64::MAX), |((due, _), _)| *due);
-        // Under the lock, so that whoever adds something earlier afterwards sees it, and wakes us.
-        self.asleep_until.store(next.as_nanos(), Ordering::SeqCst);
         let due: Vec<_> = due.into_values().filter_map(|tenure| tenure.upgrade()).collect();
         // Off the agenda: whatever comes next is early enough to be written into it.
         due.iter().for_each(|tenure| tenure.set_due(Moment::from_nanos(u64::MAX)));
-        (due, next)
+        due
+    }
+
+    /// When the next is due; until then the task sleeps.
+    fn fall_asleep(&self) -> Moment {
+        let agenda = self.agenda();
+        let next = agenda.first_key_value().map_or(Moment::from_nanos(u64::MAX), |((due, _), _)| *due);
+        // Under the lock, so that whoever adds something earlier afterwards sees it, and wakes us.
+        self.asleep_until.store(next.as_nanos(), Ordering::SeqCst);
+        next
     }
 }
 
 /// Looks after the tenures of a desk for as long as the desk is there.
 async fn keep(desk: Weak<Desk>) {
     loop {
-        let (next, clock, desk_alive) = {
-            let Some(desk) = desk.upgrade() else { return };
-            let next = look_after_what_is_due(&desk);
-            (next, desk.clock.clone(), Arc::downgrade(&desk))
-        };
         // The desk must be free to go while we sleep; its end wakes us.
-        let Some(wake) = desk_alive.upgrade().map(|desk| Arc::clone(&desk.keeper)) else { return };
+        let (keeper, clock) = {
+            let Some(desk) = desk.upgrade() else { return };
+            look_after_what_is_due(&desk);
+            (Arc::clone(&desk.keeper), desk.clock.clone())
+        };
+        let next = keeper.fall_asleep();
         tokio::select! {
-            () = wake.wake.notified() => {}
+            () = keeper.wake.notified() => {}
             () = clock.sleep_until(next) => {}
         }
     }
 }
 
-fn look_after_what_is_due(desk: &Arc<Desk>) -> Moment {
+fn look_after_what_is_due(desk: &Arc<Desk>) {
     let now = desk.clock.monotonic();
-    let (due, next) = desk.keeper.take_due(now);
     let mut to_renew = Vec::new();
-    for tenure in due {
-        match tenure.care(now) {
+    for tenure in desk.keeper.take_due(now) {
+        match tenure.care(now, GATHER) {
             Care::Nothing => {}
             // Unless a new holder has asked for an earlier look meanwhile.
             Care::LookAgain(at) if at < tenure.due() => desk.keeper.schedule(&tenure, at),
@@ -145,7 +152,6 @@ fn look_after_what_is_due(desk: &Arc<Desk>) -> Moment {
             .unzip();
         desk.spawn(renew(Arc::clone(desk), now, tenures, renewals));
     }
-    next
 }
 
 async fn renew(desk: Arc<Desk>, sent_at: Moment, tenures: Vec<Arc<Tenure>>, renewals: Vec<Renewal>) {

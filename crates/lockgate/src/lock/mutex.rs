@@ -231,7 +231,8 @@ impl Mutex {
         Ok(())
     }
 
-    fn enter_again(&self) -> Option<MutexGuard> {
+    /// Takes part in what the owner holds already, if it holds it.
+    pub(crate) fn enter_again(&self) -> Option<MutexGuard> {
         guard::enter_again(&self.desk, &self.name, self.owner.as_ref()?)
     }
 

@@ -17,6 +17,7 @@ use super::news::Registry;
 use super::owner::Owner;
 use super::room::{Grant, Room};
 use super::terms::Terms;
+use crate::jitter::jittered;
 use crate::key::Name;
 use crate::store::{Acquire, Attempt, IfTaken, Token};
 
@@ -61,7 +62,7 @@ impl Wish {
     async fn ask(&self, if_taken: IfTaken) -> Result<Try, LockError> {
         let Self { desk, name, terms, owner } = self;
         // Whoever drops a guard and tries again must not meet itself.
-        desk.dropped_is_given_back(name).await;
+        desk.dropped_is_given_back(name).await?;
         let room = Room::private(desk, name);
         let token = Token::for_ear(desk.ear);
         let expecting = Registry::expect(desk, token);
@@ -127,14 +128,6 @@ impl Wish {
             }
         }
     }
-}
-
-/// The pause, give or take a half, so that those who failed together do not come back together.
-fn jittered(pause: Duration) -> Duration {
-    let mut byte = [128];
-    // Without randomness, the pause itself will do.
-    let _ = getrandom::fill(&mut byte);
-    pause.mul_f64(0.5 + f64::from(byte[0]) / 255.0)
 }
 
 /// A future that goes on in the background when it is dropped before its end.

@@ -64,6 +64,22 @@ pub(super) enum Care {
     Lost,
 }
 
+/// What will have to be done about a tenure, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Renewal(Moment),
+    /// The lease of the holder, or of the tenure.
+    End(Moment),
+}
+
+impl Next {
+    fn at(self) -> Moment {
+        match self {
+            Next::Renewal(at) | Next::End(at) => at,
+        }
+    }
+}
+
 impl Tenure {
     pub(super) fn begin(
         room: &Arc<Room>,
@@ -122,7 +138,7 @@ impl Tenure {
 
     /// Has the keeper look at it when its present holder needs it.
     pub(super) fn look_in_time(self: &Arc<Self>, now: Moment) {
-        self.desk.keeper.schedule(self, self.next_look(now));
+        self.desk.keeper.schedule(self, self.next(now).at());
     }
 
     /// The next holder has it from `now` on. Returns until when, if its lease ends by itself.
@@ -135,7 +151,7 @@ impl Tenure {
             // The claim may be longer than the lease. Its first renewal ends that, and the holder must not have been told more.
             self.trust_no_longer_than(end_of_lease(now, terms.lease));
         }
-        let due = self.next_look(now);
+        let due = self.next(now).at();
         // Most of the time what is on the agenda is early enough, and a pass need not touch it.
         if due < self.due() {
             self.desk.keeper.schedule(self, due);
@@ -147,20 +163,20 @@ impl Tenure {
         Moment::from_nanos(self.wanted_until.load(Ordering::Acquire))
     }
 
-    /// When something will have to be done about it.
-    fn next_look(&self, now: Moment) -> Moment {
+    /// What will have to be done about it next.
+    fn next(&self, now: Moment) -> Next {
         let (trusted, wanted, lease) = (self.trusted_until(), self.wanted_until(), self.lease());
         if self.is_claim.load(Ordering::Acquire) {
             // Most holders have given it back by then. A lease that is shorter than the claim must be told to the store at
             // once, or others wait too long if we die.
-            return if lease <= self.desk.claim { now } else { now + trusted.since(now) / 4 };
+            return Next::Renewal(if lease <= self.desk.claim { now } else { now + trusted.since(now) / 4 });
         }
         // A renewal never reaches the wanted end to the millisecond.
         if wanted <= trusted + ROUNDING * 2 {
-            return wanted.min(trusted);
+            return Next::End(wanted.min(trusted));
         }
         // The watchdog's beat: a third of the lease after it began.
-        (trusted - lease * 2 / 3).max(now)
+        Next::Renewal((trusted - lease * 2 / 3).max(now))
     }
 
     /// Whether the next holder can begin: half of its lease is left (or of the claim), and not so much more than all of it that
@@ -176,8 +192,8 @@ impl Tenure {
         self.trusted_until().since(now) * 2 >= expected
     }
 
-    /// What has to be done now.
-    pub(super) fn care(&self, now: Moment) -> Care {
+    /// What has to be done now. A renewal that would be due within `gather` is made now, with others.
+    pub(super) fn care(&self, now: Moment, gather: Duration) -> Care {
         let (trusted, wanted) = (self.trusted_until(), self.wanted_until());
         if !self.is_held() {
             return Care::Nothing;
@@ -188,10 +204,12 @@ impl Tenure {
         if now >= wanted {
             return Care::TakeFromHolder;
         }
-        let look = self.next_look(now);
         // A quarter of a claim is counted from its beginning. Whoever counts a quarter of what is left never gets there.
-        if !self.is_claim.load(Ordering::Acquire) && look > now + Duration::from_millis(5) {
-            return Care::LookAgain(look);
+        let is_claim = self.is_claim.load(Ordering::Acquire);
+        match self.next(now) {
+            Next::End(at) => return Care::LookAgain(at),
+            Next::Renewal(at) if !is_claim && at > now + gather => return Care::LookAgain(at),
+            Next::Renewal(_) => {}
         }
         let lease = if wanted == Moment::from_nanos(u64::MAX) { self.lease() } else { wanted.since(now) };
         // A lease shorter than a millisecond is as good as over.
@@ -242,7 +260,7 @@ impl Tenure {
         self.trusted_until.store(end_of_lease(sent_at, lease).as_nanos(), Ordering::Release);
         drop(renewals);
         self.is_claim.store(false, Ordering::Release);
-        self.desk.keeper.schedule(self, self.next_look(now).max(now));
+        self.desk.keeper.schedule(self, self.next(now).at().max(now));
     }
 
     /// Nobody holds it any more. Says whether somebody did.

@@ -273,6 +273,7 @@ pub(super) fn mutex_yield(
     next: &Attempt,
 ) -> Acquire {
     let entry = mutexes.entry(mutex, now);
+    let next = &Attempt { if_taken: IfTaken::Queue, ..*next };
     if !entry.is_held_by(token, now) {
         return entry.take(now, next, post);
     }

@@ -16,10 +16,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::lane::Endpoint;
-use super::link::jittered;
 use super::mutex::trusted;
 use crate::clock::Timestamp;
 use crate::config::RedisConfig;
+use crate::jitter::jittered;
 use crate::key::{Keyspace, Kind};
 use crate::store::news::SharedListener;
 use crate::store::{EarId, FENCE_BLOCK, Fence, Fences, Hearing, News, Token};

@@ -14,7 +14,6 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
@@ -28,6 +27,7 @@ use super::url::{Master, RedisUrl, Topology};
 use crate::clock::Clock;
 use crate::config::RedisConfig;
 use crate::error::{OpenError, StoreError};
+use crate::jitter::jittered;
 
 /// See the [module](self).
 pub(super) struct Link {
@@ -234,14 +234,6 @@ fn code_of(why: &RedisError) -> Option<&str> {
     hidden.or(why.code())
 }
 
-/// The interval, give or take a half, so that those who failed together do not come back together.
-pub(super) fn jittered(interval: Duration) -> Duration {
-    let mut byte = [128];
-    // Without randomness, the interval itself will do.
-    let _ = getrandom::fill(&mut byte);
-    interval.mul_f64(0.5 + f64::from(byte[0]) / 255.0)
-}
-
 async fn connect_lanes(master: &Master, config: &RedisConfig, clock: &Clock) -> RedisResult<Route> {
     let lanes = (0..config.connections.max(1))
         .map(|_| Lane::to(master, config, clock.clone()))
@@ -313,13 +305,5 @@ mod tests {
         assert_eq!(judge(&full), Judgement::DidNotHappen);
         assert_eq!(judge(&hide("-WRONGTYPE Operation against a key")), Judgement::Refused);
         assert_eq!(judge(&hide("attempt to compare nil with number")), Judgement::Refused);
-    }
-
-    #[test]
-    fn retries_are_spread() {
-        let second = Duration::from_secs(1);
-        let waits: Vec<_> = (0..100).map(|_| jittered(second)).collect();
-        assert!(waits.iter().all(|wait| (second / 2..=second * 3 / 2).contains(wait)), "{waits:?}");
-        assert!(waits.iter().any(|wait| *wait < second) && waits.iter().any(|wait| *wait > second));
     }
 }

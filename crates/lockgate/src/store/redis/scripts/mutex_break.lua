@@ -12,11 +12,16 @@ local queue = KEYS[2]
 -- include shared/pass_on.lua
 
 local value = redis.call('GET', mutex)
-local state = QUEUED
+local state, released_by, before = QUEUED, NOBODY, NOBODY
 local fence = now_us()
 if value then
   state = string.byte(value)
   fence = math.max(fence, tonumber(string.sub(value, 66)) + 1)
+  -- Who gave it back in good order is remembered; who it is taken from is not one of them.
+  released_by = string.sub(value, 34, 65)
+  if state == RELEASED then
+    released_by, before = string.sub(value, 2, 33), released_by
+  end
 end
-pass_on(mutex, queue, state, NOBODY, NOBODY, fence)
+pass_on(mutex, queue, state, released_by, before, fence)
 return {'broken', fence}
