@@ -29,6 +29,9 @@
 
 mod desk;
 mod error;
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod fixture;
 mod guard;
 mod hand_off;
 mod keeper;

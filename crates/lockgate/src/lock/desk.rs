@@ -203,8 +203,10 @@ impl Desk {
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn traces(&self) -> Traces {
         let (expected, watching) = self.registry.counts();
+        let rooms: Vec<_> = self.rooms().values().cloned().collect();
         Traces {
-            rooms: self.rooms().len(),
+            rooms: rooms.len(),
+            standing: rooms.iter().map(|room| room.standing()).sum(),
             expected,
             watching,
             kept: self.keeper.count(),
@@ -297,6 +299,9 @@ impl std::fmt::Debug for Desk {
 pub struct Traces {
     /// Names that somebody holds or waits for.
     pub rooms: usize,
+    /// Waiters that have no place of their own in the store's queue, because another one of this process holds the lock or
+    /// stands there for them.
+    pub standing: usize,
     /// Tokens for which news are expected.
     pub expected: usize,
     /// Waiters of the notify policy.

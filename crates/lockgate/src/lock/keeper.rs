@@ -177,3 +177,127 @@ async fn renew(desk: Arc<Desk>, sent_at: Moment, tenures: Vec<Arc<Tenure>>, rene
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests {
+    use super::super::fixture::{CLAIM, Fixture, fixed, kept};
+    use super::*;
+    use crate::testing::breakable::Break;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A desk whose keeper looks when it is told to, and at no other time.
+    fn by_hand() -> Fixture {
+        let fixture = Fixture::new();
+        fixture.desk.keeper.is_running.store(true, Ordering::Release);
+        fixture.desk.settle_in();
+        fixture
+    }
+
+    /// Lets so much time pass, a millisecond at a time, as the keeper's task does; returns how many calls were made.
+    async fn look_after_for(fixture: &Fixture, time: Duration) -> u64 {
+        let (before, end) = (fixture.store.calls(), fixture.now() + time);
+        while fixture.now() < end {
+            if fixture.desk.keeper.fall_asleep() <= fixture.now() {
+                look_after_what_is_due(&fixture.desk);
+            }
+            while fixture.desk.traces().background > 0 {
+                tokio::task::yield_now().await;
+            }
+            fixture.clock.advance(Duration::from_millis(1));
+        }
+        fixture.store.calls() - before
+    }
+
+    #[tokio::test]
+    async fn what_is_off_the_agenda_comes_back_to_it_with_its_next_holder() {
+        let fixture = by_hand();
+        let (keeper, tenure) = (&fixture.desk.keeper, fixture.tenure("m", 10 * SECOND, false).await);
+        tenure.serve(fixed(SECOND), fixture.now());
+        assert_eq!(keeper.take_due(fixture.now()).len(), 0, "taken too early");
+        fixture.clock.advance(SECOND);
+        assert_eq!(keeper.take_due(fixture.now()).len(), 1);
+        assert_eq!(keeper.count(), 0);
+        // Its end is later than the look that was just taken, and that must not count any more.
+        let until = tenure.serve(fixed(5 * SECOND), fixture.now());
+        assert_eq!((keeper.count(), Some(tenure.due())), (1, until));
+    }
+
+    #[tokio::test]
+    async fn a_look_that_came_too_early_is_made_again_in_time() {
+        let fixture = by_hand();
+        let tenure = fixture.tenure("m", 10 * SECOND, false).await;
+        let until = tenure.serve(fixed(5 * SECOND), fixture.now()).unwrap();
+        fixture.desk.keeper.schedule(&tenure, fixture.now());
+        look_after_what_is_due(&fixture.desk);
+        assert_eq!((fixture.desk.keeper.count(), tenure.due()), (1, until));
+    }
+
+    #[tokio::test]
+    async fn a_fixed_lease_is_not_renewed_when_the_store_has_given_all_of_it() {
+        let fixture = by_hand();
+        let tenure = fixture.tenure("m", SECOND, false).await;
+        tenure.serve(fixed(SECOND), fixture.now());
+        assert_eq!(look_after_for(&fixture, SECOND).await, 0);
+        assert!(tenure.is_held());
+        // What ends it now gives it back, and nothing else is called.
+        assert_eq!(look_after_for(&fixture, SECOND).await, 1);
+        assert!(!tenure.is_held());
+        assert_eq!(fixture.desk.keeper.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_fixed_lease_under_a_claim_is_renewed_once_and_ends() {
+        let fixture = by_hand();
+        let tenure = fixture.tenure("m", CLAIM, true).await;
+        tenure.serve(fixed(3 * SECOND), fixture.now());
+        assert_eq!(look_after_for(&fixture, CLAIM / 4).await, 0, "most holders have given it back by then");
+        assert_eq!(look_after_for(&fixture, 3 * SECOND - CLAIM / 4 - Duration::from_millis(1)).await, 1);
+        assert!(tenure.is_held());
+        look_after_for(&fixture, SECOND).await;
+        assert!(!tenure.is_held(), "it outlives its lease");
+    }
+
+    #[tokio::test]
+    async fn what_the_watchdog_keeps_is_renewed_three_times_per_lease() {
+        let fixture = by_hand();
+        let tenure = fixture.tenure("m", 3 * SECOND, false).await;
+        tenure.serve(kept(3 * SECOND), fixture.now());
+        let renewals = look_after_for(&fixture, 30 * SECOND).await;
+        // A second after the last one, less the millisecond that a store may round away each time.
+        assert!((29..=31).contains(&renewals), "{renewals}");
+        assert!(tenure.is_held());
+    }
+
+    #[tokio::test]
+    async fn renewals_that_are_due_at_about_the_same_time_go_as_one_call() {
+        let fixture = by_hand();
+        let mut tenures = Vec::new();
+        for name in ["a", "b", "c"] {
+            let tenure = fixture.tenure(name, 3 * SECOND, false).await;
+            tenure.serve(kept(3 * SECOND), fixture.now());
+            tenures.push(tenure);
+            fixture.clock.advance(Duration::from_millis(2));
+        }
+        assert_eq!(look_after_for(&fixture, SECOND * 3 / 2).await, 1);
+        let renewed = |tenure: &Arc<Tenure>| tenure.trusted_until().since(fixture.now()) > SECOND * 2;
+        assert!(tenures.iter().all(renewed));
+    }
+
+    #[tokio::test]
+    async fn a_renewal_without_an_answer_is_tried_again_until_the_lease_is_over_and_no_longer() {
+        let fixture = by_hand();
+        let tenure = fixture.tenure("m", 3 * SECOND, false).await;
+        let end = tenure.trusted_until();
+        tenure.serve(kept(3 * SECOND), fixture.now());
+        fixture.store.break_all(Break::Refuse);
+        let tries = look_after_for(&fixture, end.since(fixture.now())).await;
+        assert!(tries >= 3, "given up after {tries}");
+        assert!(tenure.is_held() && tenure.trusted_until() == end);
+        look_after_what_is_due(&fixture.desk);
+        assert!(!tenure.is_held(), "trusted beyond its lease");
+        fixture.store.heal();
+        assert_eq!(fixture.desk.keeper.count(), 0);
+    }
+}

@@ -55,6 +55,7 @@ struct Renewals {
 }
 
 /// What the keeper should do about a tenure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
     Nothing,
     LookAgain(Moment),
@@ -289,4 +290,98 @@ impl Tenure {
 /// When a lease ends at the earliest that was asked for then.
 fn end_of_lease(sent_at: Moment, lease: Lease) -> Moment {
     sent_at + lease.length().saturating_sub(ROUNDING)
+}
+
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests {
+    use super::super::fixture::{CLAIM, Fixture, fixed, kept, lease};
+    use super::*;
+
+    const GATHER: Duration = Duration::from_millis(5);
+    const SECOND: Duration = Duration::from_secs(1);
+    const MILLI: Duration = Duration::from_millis(1);
+
+    #[tokio::test]
+    async fn near_the_end_of_a_fixed_lease_it_waits_for_the_end_and_is_not_renewed() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", 10 * SECOND, false).await;
+        let (start, end) = (fixture.now(), tenure.trusted_until());
+        assert_eq!(tenure.serve(fixed(10 * SECOND), start), Some(start + 10 * SECOND));
+        // The last two are within what is gathered: a renewal that were due then would be made.
+        for now in [start, start + 9 * SECOND, end - 3 * MILLI, end - Duration::from_nanos(1)] {
+            assert_eq!(tenure.care(now, GATHER), Care::LookAgain(end), "{now:?}");
+        }
+        assert_eq!(tenure.care(end, GATHER), Care::Lost);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_holder_is_not_that_of_the_tenure() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", 10 * SECOND, false).await;
+        let start = fixture.now();
+        let until = tenure.serve(fixed(4 * SECOND), start).unwrap();
+        assert_eq!((until, tenure.due()), (start + 4 * SECOND, start + 4 * SECOND));
+        assert_eq!(tenure.care(until - MILLI, GATHER), Care::LookAgain(until));
+        assert_eq!(tenure.care(until, GATHER), Care::TakeFromHolder);
+    }
+
+    #[tokio::test]
+    async fn what_the_watchdog_keeps_is_renewed_when_a_third_of_its_lease_has_passed() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", 30 * SECOND, false).await;
+        let third = fixture.now() + 10 * SECOND;
+        assert_eq!(tenure.serve(kept(30 * SECOND), fixture.now()), None);
+        assert_eq!(tenure.due(), third);
+        assert_eq!(tenure.care(third - 6 * MILLI, GATHER), Care::LookAgain(third));
+        let renewal = Care::Renew(lease(30 * SECOND));
+        assert_eq!(tenure.care(third - 5 * MILLI, GATHER), renewal, "it could have gone along");
+        assert_eq!(tenure.care(third, GATHER), renewal);
+    }
+
+    #[tokio::test]
+    async fn under_a_claim_a_fixed_lease_is_asked_for_once_and_only_for_what_is_left_of_it() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", CLAIM, true).await;
+        let until = tenure.serve(fixed(10 * SECOND), fixture.now()).unwrap();
+        assert_eq!(tenure.due(), fixture.now() + CLAIM / 4);
+        fixture.clock.advance(CLAIM / 4);
+        let (now, left) = (fixture.now(), lease(10 * SECOND - CLAIM / 4));
+        assert_eq!(tenure.care(now, GATHER), Care::Renew(left));
+        tenure.is_about_to_be_renewed(now, left);
+        tenure.extend(now, left);
+        // The store may count a millisecond less; to ask for that one again would never end.
+        assert_eq!(tenure.trusted_until(), until - ROUNDING);
+        for now in [now, until - 3 * MILLI] {
+            assert_eq!(tenure.care(now, GATHER), Care::LookAgain(until - ROUNDING), "{now:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lease_shorter_than_the_claim_is_told_to_the_store_at_once() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", CLAIM, true).await;
+        tenure.serve(fixed(CLAIM / 2), fixture.now());
+        assert_eq!(tenure.due(), fixture.now());
+        assert_eq!(tenure.care(fixture.now(), GATHER), Care::Renew(lease(CLAIM / 2)));
+        assert!(tenure.trusted_until() <= fixture.now() + CLAIM / 2, "trusted for more than was asked for");
+    }
+
+    #[tokio::test]
+    async fn a_renewal_to_a_shorter_lease_counts_from_when_it_is_sent_and_no_older_answer_undoes_it() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", 10 * SECOND, false).await;
+        let (first, long, short) = (fixture.now(), lease(10 * SECOND), lease(2 * SECOND));
+        tenure.is_about_to_be_renewed(first, long);
+        fixture.clock.advance(MILLI);
+        let second = fixture.now();
+        tenure.is_about_to_be_renewed(second, short);
+        let end = second + 2 * SECOND - ROUNDING;
+        assert_eq!(tenure.trusted_until(), end);
+        tenure.extend(first, long);
+        assert_eq!(tenure.trusted_until(), end, "the store may carry the shorter one out after the longer");
+        assert!(!tenure.has_time_for(lease(3 * SECOND), second), "the shorter one is still under way");
+        tenure.extend(second, short);
+        assert!(tenure.has_time_for(lease(3 * SECOND), second));
+    }
 }

@@ -1,9 +1,10 @@
 //! A store that breaks on demand, around any other.
 //!
 //! **Promise:** while broken, every call meets exactly the [`Break`] that was asked for; healed, it is the store inside,
-//! with everything that it has done meanwhile.
+//! with everything that it has done meanwhile. News are broken for themselves: see [`Deafness`].
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -12,7 +13,7 @@ use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
     About, Acquire, Answer, Attempt, CouponOpen, CouponStatus, CouponTerms, EarId, Fence, Hearing, Issue,
-    Listener, MutexStatus, Release, Renew, Renewal, Store, Token,
+    Listener, MutexStatus, News, Release, Renew, Renewal, Store, Token,
 };
 
 /// How a store can be broken.
@@ -28,18 +29,37 @@ pub enum Break {
     Hang,
 }
 
+/// How the news of a store can get lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deafness {
+    /// Whoever begins to listen from now on never hears anything, and knows it: as when the subscription is forbidden.
+    Known,
+    /// Whoever listens is told that it hears, and hears nothing: as when messages get lost on their way.
+    Unknown,
+}
+
 /// See the [module](self).
 pub struct BreakableStore {
     inner: Arc<dyn Store>,
     all: watch::Sender<Option<Break>>,
     next: Mutex<Vec<Break>>,
+    calls: AtomicU64,
+    is_known_to_be_deaf: AtomicBool,
+    loses_news: Arc<AtomicBool>,
 }
 
 impl BreakableStore {
     /// Wraps `inner`, whole for now.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, all: watch::Sender::new(None), next: Mutex::default() }
+        Self {
+            inner,
+            all: watch::Sender::new(None),
+            next: Mutex::default(),
+            calls: AtomicU64::new(0),
+            is_known_to_be_deaf: AtomicBool::new(false),
+            loses_news: Arc::default(),
+        }
     }
 
     /// Breaks every call from now on until [`heal`](Self::heal).
@@ -52,10 +72,26 @@ impl BreakableStore {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(0, how);
     }
 
-    /// Makes it whole; calls that hang go on.
+    /// Lets no news through from now on until [`heal`](Self::heal). Calls are not concerned.
+    pub fn deafen(&self, how: Deafness) {
+        match how {
+            Deafness::Known => self.is_known_to_be_deaf.store(true, Ordering::SeqCst),
+            Deafness::Unknown => self.loses_news.store(true, Ordering::SeqCst),
+        }
+    }
+
+    /// Makes it whole; calls that hang go on. Who began to listen during a [known](Deafness::Known) deafness stays deaf.
     pub fn heal(&self) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.is_known_to_be_deaf.store(false, Ordering::SeqCst);
+        self.loses_news.store(false, Ordering::SeqCst);
         self.all.send_replace(None);
+    }
+
+    /// How many calls have met what was in force when they were made, the whole ones included.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
     }
 
     /// Lets `call` meet what is in force.
@@ -63,6 +99,7 @@ impl BreakableStore {
         Box::pin(async move {
             let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let in_force = next.or(*self.all.borrow());
+            self.calls.fetch_add(1, Ordering::SeqCst);
             match in_force {
                 None => call.await,
                 Some(Break::Refuse) => Err(StoreError::Unavailable("broken on purpose".into())),
@@ -120,9 +157,16 @@ impl Store for BreakableStore {
         self.meet(self.inner.mutex_break(mutex))
     }
 
-    /// News are never broken: they may get lost anyway, and whoever waits for them must cope.
+    /// News get lost when the store is [deafened](BreakableStore::deafen) and not when its calls are broken: whoever waits
+    /// for them must cope.
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {
-        self.inner.listen(ear, listener)
+        if self.is_known_to_be_deaf.load(Ordering::SeqCst) {
+            let (tells, is_listening) = watch::channel(false);
+            // Kept, because the end of what tells would look like the end of the store.
+            return Hearing::new(is_listening, tells);
+        }
+        let loses_news = Arc::clone(&self.loses_news);
+        self.inner.listen(ear, Arc::new(Muffled { listener, loses_news }))
     }
 
     fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {
@@ -142,11 +186,29 @@ impl Store for BreakableStore {
     }
 }
 
+/// A listener that hears only what is not lost.
+struct Muffled {
+    listener: Arc<dyn Listener>,
+    loses_news: Arc<AtomicBool>,
+}
+
+impl Listener for Muffled {
+    fn hear(&self, news: News) {
+        // That it hears, it is told: this is what makes it believe so.
+        if news == News::Listening || !self.loses_news.load(Ordering::SeqCst) {
+            self.listener.hear(news);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::Clock;
     use crate::store::memory::MemoryStore;
+    use crate::store::{IfTaken, Lease};
 
     fn broken(how: Break) -> (BreakableStore, Name, [Name; 1]) {
         let store = BreakableStore::new(Arc::new(MemoryStore::new(Clock::fake())));
@@ -195,5 +257,48 @@ mod tests {
         assert!(matches!(store.coupon_issue(&coupon, &users).await, Err(StoreError::Unavailable(_))));
         assert!(matches!(store.coupon_issue(&coupon, &users).await, Err(StoreError::UnknownOutcome(_))));
         assert_eq!(store.coupon_issue(&coupon, &users).await.unwrap(), [Issue::Unknown]);
+    }
+
+    /// Writes down what it hears.
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<News>>);
+
+    impl Listener for Heard {
+        fn hear(&self, news: News) {
+            self.0.lock().unwrap().push(news);
+        }
+    }
+
+    /// Frees a mutex that is watched.
+    async fn something_is_told(store: &BreakableStore) {
+        let (mutex, holder) = (Name::new("mutex", "m").unwrap(), Token::random());
+        let attempt = Attempt::new(holder, Lease::new(Duration::from_secs(1)).unwrap());
+        store.mutex_acquire(&mutex, &Attempt { if_taken: IfTaken::Watch, ..attempt }).await.unwrap();
+        store.mutex_release(&mutex, &holder).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_known_to_be_deaf_never_listens() {
+        let store = BreakableStore::new(Arc::new(MemoryStore::new(Clock::fake())));
+        store.deafen(Deafness::Known);
+        let heard = Arc::new(Heard::default());
+        let hearing = store.listen(EarId::random(), Arc::clone(&heard) as Arc<dyn Listener>);
+        assert!(!hearing.is_listening());
+        something_is_told(&store).await;
+        assert_eq!(*heard.0.lock().unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_loses_news_seems_to_listen() {
+        let store = BreakableStore::new(Arc::new(MemoryStore::new(Clock::fake())));
+        let heard = Arc::new(Heard::default());
+        store.deafen(Deafness::Unknown);
+        let hearing = store.listen(EarId::random(), Arc::clone(&heard) as Arc<dyn Listener>);
+        assert!(hearing.is_listening());
+        something_is_told(&store).await;
+        assert_eq!(*heard.0.lock().unwrap(), [News::Listening]);
+        store.heal();
+        something_is_told(&store).await;
+        assert_eq!(heard.0.lock().unwrap().len(), 2, "healed, and still deaf");
     }
 }

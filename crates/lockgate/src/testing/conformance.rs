@@ -26,10 +26,13 @@ use crate::store::memory::MemoryStore;
 use crate::store::{Lease, Store, Token};
 
 mod coupon;
+mod ear;
 mod mutex;
+mod mutex_handing_on;
 
 pub use self::coupon::{coupon_issue, coupon_open, coupon_read};
-pub use self::mutex::{mutex_acquire, mutex_break, mutex_read, mutex_release, mutex_renew, mutex_yield};
+pub use self::mutex::{mutex_acquire, mutex_renew};
+pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
 
 /// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
 #[macro_export]

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use lockgate::Gate;
 use lockgate::lock::{Cohort, LockError, Mutex, MutexGuard, Owner, Released, Traces, Waiting};
+use lockgate::store::FENCE_BLOCK;
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Persistence, Redis};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -37,6 +39,14 @@ async fn on_redis(gates: usize) -> Place {
 impl Place {
     fn mutex(&self, gate: usize) -> Mutex {
         self.gates[gate].mutex("m").unwrap()
+    }
+
+    /// How many wait for the mutex and have their place: in the store's queue, behind others of their process, or among
+    /// those who want to hear when it is free.
+    async fn waiting(&self) -> usize {
+        let in_the_store = usize::try_from(self.mutex(0).status().await.unwrap().waiting).unwrap();
+        let traces = self.gates.iter().map(Gate::lock_traces);
+        in_the_store + traces.map(|traces| traces.standing + traces.watching).sum::<usize>()
     }
 
     async fn leaves_nothing_behind(&self) {
@@ -103,16 +113,40 @@ fn short(mutex: Mutex) -> Mutex {
     mutex.lease(SHORT).unwrap()
 }
 
-/// Starts to wait in a task of its own, and returns when it waits.
-async fn waits(mutex: Mutex) -> tokio::task::JoinHandle<Result<MutexGuard, LockError>> {
+type Waiter = tokio::task::JoinHandle<Result<MutexGuard, LockError>>;
+
+/// Starts to wait in a task of its own, and returns when it has its place.
+async fn waits(place: &Place, mutex: Mutex) -> Waiter {
+    let before = place.waiting().await;
     let waiter = tokio::spawn(async move { mutex.lock().await });
-    sleep(Duration::from_millis(50)).await;
+    assert!(eventually_async(SOON, async || place.waiting().await > before).await, "it has no place");
     assert!(!waiter.is_finished(), "it did not have to wait");
     waiter
 }
 
+/// Starts to spin in a task of its own, and returns when it has begun: who spins has no place anywhere.
+async fn spins(mutex: Mutex) -> Waiter {
+    let (begins, has_begun) = oneshot::channel();
+    let waiter = tokio::spawn(async move {
+        let (mutex, mut begins) = (mutex.waiting(Waiting::spin()), Some(begins));
+        let mut lock = std::pin::pin!(mutex.lock());
+        std::future::poll_fn(|context| {
+            let outcome = lock.as_mut().poll(context);
+            if outcome.is_pending()
+                && let Some(begins) = begins.take()
+            {
+                begins.send(()).unwrap();
+            }
+            outcome
+        })
+        .await
+    });
+    has_begun.await.expect("it did not have to wait");
+    waiter
+}
+
 /// Takes the locks in the order of the waiters: each must be served before those behind it.
-async fn in_their_order(waiters: Vec<tokio::task::JoinHandle<Result<MutexGuard, LockError>>>) {
+async fn in_their_order(waiters: Vec<Waiter>) {
     let mut last = 0;
     for (place, waiter) in waiters.into_iter().enumerate() {
         let guard = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
@@ -146,7 +180,7 @@ on_both_stores! {
         for other in [0, 1] {
             let guard = place.mutex(0).lock().await.unwrap();
             let fence = guard.fence();
-            let waiter = waits(place.mutex(other)).await;
+            let waiter = waits(&place, place.mutex(other)).await;
             drop(guard);
             let next = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
             assert!(next.fence() > fence);
@@ -190,7 +224,7 @@ on_both_stores! {
 
     async fn a_holder_that_hangs_is_left_behind_by_the_waiters_of_its_own_process(place: 1) {
         let hangs = short(place.mutex(0)).lock().await.unwrap();
-        let waiter = waits(short(place.mutex(0))).await;
+        let waiter = waits(&place, short(place.mutex(0))).await;
         let next = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
         assert!(hangs.check().is_err() && next.check().is_ok());
         assert!(next.fence() > hangs.fence());
@@ -207,7 +241,7 @@ on_both_stores! {
 
     async fn a_lock_that_is_passed_on_under_a_claim_lasts_for_its_whole_lease(place: 2) {
         let guard = place.mutex(0).lock().await.unwrap();
-        let waiter = waits(place.mutex(1).lease(Duration::from_secs(4)).unwrap()).await;
+        let waiter = waits(&place, place.mutex(1).lease(Duration::from_secs(4)).unwrap()).await;
         guard.release().await.unwrap();
         let guard = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
         // The claim lease is a second.
@@ -238,7 +272,7 @@ on_both_stores! {
         let guard = place.mutex(0).lock().await.unwrap();
         let mut waiters = Vec::new();
         for _ in 0..5 {
-            waiters.push(waits(place.mutex(0)).await);
+            waiters.push(waits(&place, place.mutex(0)).await);
         }
         drop(guard);
         in_their_order(waiters).await;
@@ -248,7 +282,7 @@ on_both_stores! {
         let guard = place.mutex(0).cohort(None).lock().await.unwrap();
         let mut waiters = Vec::new();
         for gate in [0, 0, 1, 2, 1, 0] {
-            waiters.push(waits(place.mutex(gate).cohort(None)).await);
+            waiters.push(waits(&place, place.mutex(gate).cohort(None)).await);
         }
         drop(guard);
         in_their_order(waiters).await;
@@ -257,13 +291,14 @@ on_both_stores! {
     async fn a_cohort_lets_other_processes_in_when_its_passes_are_over(place: 2) {
         let cohort = Cohort { passes: 4, time: Duration::from_secs(60) };
         let guard = place.mutex(0).cohort(cohort).lock().await.unwrap();
-        let stranger = waits(place.mutex(1)).await;
+        let stranger = waits(&place, place.mutex(1)).await;
         let mut own = Vec::new();
         for _ in 0..1_000 {
             let mutex = place.mutex(0).cohort(cohort);
             own.push(tokio::spawn(async move { mutex.lock().await.map(|guard| guard.fence()) }));
         }
-        sleep(Duration::from_millis(50)).await;
+        // All of them stand behind the guard, so that the stranger would come last if nothing bounded the passing.
+        assert!(eventually_async(SOON, async || place.gates[0].lock_traces().standing == 1_000).await);
         drop(guard);
         let stranger = timeout(SOON, stranger).await.unwrap().unwrap().unwrap();
         let mut before = 0;
@@ -272,14 +307,16 @@ on_both_stores! {
         for task in own {
             before += usize::from(timeout(SOON, task).await.unwrap().unwrap().unwrap() < fence);
         }
-        // It learns of the stranger by a question beside the passing, so some more pass meanwhile.
-        assert!(before < 1_000, "all {before} of the holder's process went first");
+        // It learns of the stranger by a question beside the passing, so some more pass meanwhile: as many as there are
+        // fences, and no more of those are asked for.
+        let first_block = usize::try_from(FENCE_BLOCK).unwrap();
+        assert!(before < first_block, "{before} of the holder's process went first");
         place.leaves_nothing_behind().await;
     }
 
     async fn a_waiter_that_goes_away_is_passed_over(place: 2) {
         let guard = place.mutex(0).lock().await.unwrap();
-        let (gone, patient) = (waits(place.mutex(1)).await, waits(place.mutex(0)).await);
+        let (gone, patient) = (waits(&place, place.mutex(1)).await, waits(&place, place.mutex(0)).await);
         gone.abort();
         drop(guard);
         drop(timeout(SOON, patient).await.unwrap().unwrap().unwrap());
@@ -288,7 +325,7 @@ on_both_stores! {
 
     async fn a_lock_taken_away_by_force_goes_to_the_next_waiter(place: 2) {
         let guard = place.mutex(0).watchdog(SHORT).unwrap().lock().await.unwrap();
-        let waiter = waits(place.mutex(1)).await;
+        let waiter = waits(&place, place.mutex(1)).await;
         let fence = place.mutex(1).force_release().await.unwrap();
         assert!(fence > guard.fence());
         let next = timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
@@ -304,10 +341,10 @@ on_both_stores! {
         let held = place.gates[0].mutex("other").unwrap().lock().await.unwrap();
         let guard = place.mutex(1).lock().await.unwrap();
         let waiters = [
-            waits(place.mutex(0)).await,
-            waits(place.mutex(0).cohort(None)).await,
-            waits(place.mutex(0).waiting(Waiting::Notify)).await,
-            waits(place.mutex(0).waiting(Waiting::spin())).await,
+            waits(&place, place.mutex(0)).await,
+            waits(&place, place.mutex(0).cohort(None)).await,
+            waits(&place, place.mutex(0).waiting(Waiting::Notify)).await,
+            spins(place.mutex(0)).await,
         ];
         drop(place.gates[0].mutex("third").unwrap().lock().await.unwrap());
         timeout(SOON, place.gates[0].shutdown()).await.expect("the shutdown hangs");

@@ -5,11 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockgate::Gate;
+use lockgate::clock::Clock;
+use lockgate::config::Config;
+use lockgate::lock::Released;
+use lockgate::store::Store;
+use lockgate::store::memory::MemoryStore;
 use lockgate::testing::eventually_async;
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
 };
+use tokio::time::timeout;
+
+const SOON: Duration = Duration::from_secs(10);
 
 /// Sums of everything that was recorded, by name and labels.
 #[derive(Clone, Default)]
@@ -77,47 +85,76 @@ impl Recorder for Sums {
     }
 }
 
+/// Gates on one store, whose clock moves only when told.
+fn two_gates(sums: &Sums, clock: &Clock) -> (Gate, Gate) {
+    let mut config = Config::default();
+    config.clock = clock.clone();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
+    let gate = || Gate::on_with(Arc::clone(&store), &config);
+    metrics::with_local_recorder(sums, || (gate(), gate()))
+}
+
+/// Returns when the sum is what it should be.
+async fn reaches(sums: &Sums, name: &str, expected: f64) {
+    let is_reached = async || sums.of(name) >= expected;
+    assert!(eventually_async(SOON, is_reached).await, "{name} stays at {}", sums.of(name));
+    assert_eq!(sums.of(name), expected, "{name}");
+}
+
 #[tokio::test]
-async fn waits_holds_hand_overs_renewals_and_losses_are_counted() {
-    let sums = Sums::default();
-    let first = Gate::open("memory").await.unwrap();
-    let store = first.store();
-    let (ours, other) =
-        metrics::with_local_recorder(&sums, || (Gate::on(store.clone()), Gate::on(store.clone())));
+async fn waits_holds_and_hand_overs_are_counted() {
+    let (sums, clock) = (Sums::default(), Clock::fake());
+    let (ours, other) = two_gates(&sums, &clock);
     let [mutex, others] = [&ours, &other].map(|gate| gate.mutex("m").unwrap());
 
     let guard = mutex.lock().await.unwrap();
     let waiters =
         [mutex.clone(), others].map(|mutex| tokio::spawn(async move { mutex.lock().await.map(drop) }));
-    assert!(eventually_async(Duration::from_secs(5), async || sums.of("lockgate_lock_waiting") >= 2.0).await);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // One behind the holder, one in the store's queue.
+    let both_wait = async || ours.lock_traces().standing == 1 && mutex.status().await.unwrap().waiting == 1;
+    assert!(eventually_async(SOON, both_wait).await);
+    assert_eq!(sums.of("lockgate_lock_waiting"), 2.0);
     drop(guard);
     for waiter in waiters {
-        waiter.await.unwrap().unwrap();
+        timeout(SOON, waiter).await.expect("it waits for ever").unwrap().unwrap();
     }
     assert_eq!(sums.of("lockgate_lock_waiting"), 0.0);
     assert_eq!((sums.of("lockgate_lock_wait_seconds"), sums.of("lockgate_lock_hold_seconds")), (3.0, 3.0));
     assert_eq!(sums.of("lockgate_lock_hand_overs_total kind=local"), 1.0);
     assert_eq!(sums.of("lockgate_lock_hand_overs_total kind=remote"), 1.0);
 
-    let kept = mutex.clone().watchdog(Duration::from_millis(300)).unwrap().lock().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert!(sums.of("lockgate_lock_renewals_total") >= 2.0);
-    mutex.force_release().await.unwrap();
-    kept.lost().await;
-    assert_eq!(sums.of("lockgate_lock_lost_total"), 1.0);
-
-    let renewals = sums.of("lockgate_lock_renewals_total");
-    let fixed = mutex.clone().lease(Duration::from_millis(600)).unwrap().lock().await.unwrap();
-    let token = fixed.cancellation_token();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let more = sums.of("lockgate_lock_renewals_total") - renewals;
-    assert!(more <= 1.0, "a fixed lease was renewed {more} times");
-    fixed.release().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
-    assert!(!token.is_cancelled(), "a lock that was given back in time counts as lost");
-
     let _held = mutex.lock().await.unwrap();
     mutex.wait(Duration::from_millis(10)).lock().await.unwrap_err();
     assert_eq!(sums.of("lockgate_lock_timed_out_total"), 1.0);
+}
+
+#[tokio::test]
+async fn renewals_and_losses_are_counted() {
+    let (sums, clock) = (Sums::default(), Clock::fake());
+    let (gate, _) = two_gates(&sums, &clock);
+    let (mutex, beat) = (gate.mutex("m").unwrap(), Duration::from_millis(100));
+
+    let kept = gate.mutex("kept").unwrap().watchdog(beat * 3).unwrap().lock().await.unwrap();
+    let fixed = mutex.lease(beat * 6).unwrap().lock().await.unwrap();
+    let token = fixed.cancellation_token();
+    // Each renewal of the one shows that the watchdog has looked at what is due. At the last look, a millisecond before the
+    // end of the other, that is due too, and still there is nothing to renew.
+    for renewals in 1..=6 {
+        clock.advance(if renewals == 6 { Duration::from_millis(99) } else { beat });
+        reaches(&sums, "lockgate_lock_renewals_total", f64::from(renewals)).await;
+    }
+    assert_eq!(fixed.release().await.unwrap(), Released::Released);
+
+    gate.mutex("kept").unwrap().force_release().await.unwrap();
+    clock.advance(beat);
+    timeout(SOON, kept.lost()).await.expect("the watchdog did not notice");
+    reaches(&sums, "lockgate_lock_lost_total", 1.0).await;
+    drop(kept);
+
+    clock.advance(beat * 12);
+    // Whoever would have cancelled the token has gone.
+    assert!(eventually_async(SOON, async || gate.lock_traces().expected == 0).await);
+    assert!(!token.is_cancelled(), "a lock that was given back in time counts as lost");
+    assert_eq!(sums.of("lockgate_lock_lost_total"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_renewals_total"), 6.0);
 }

@@ -53,6 +53,24 @@ impl Shop {
         self.buy(item).await
     }
 
+    /// Holds another key while it buys twice, beside each other.
+    #[locked(key = "cart:{cart}", gate = self.gate, wait = "1s", lease = "5s")]
+    async fn buy_side_by_side(&self, cart: u64, item: u64) -> Result<(), ShopError> {
+        let (one, other) = tokio::join!(self.buy(item), self.buy(item));
+        one.and(other).map(drop)
+    }
+
+    /// Holds the key of the item, and calls one that holds that of the cart, which buys the item.
+    #[locked(key = "item:{item}", gate = self.gate, wait = "1s", lease = "5s")]
+    async fn buy_by_a_cart(&self, cart: u64, item: u64) -> Result<u64, ShopError> {
+        self.fill_the_cart(cart, item).await
+    }
+
+    #[locked(key = "cart:{cart}", gate = self.gate, wait = "1s", lease = "5s")]
+    async fn fill_the_cart(&self, cart: u64, item: u64) -> Result<u64, ShopError> {
+        self.buy(item).await
+    }
+
     #[locked(key = "item:{item}", gate = self.gate, wait = "1s", lease = "300ms")]
     async fn hang(&self, item: u64) -> Result<(), ShopError> {
         std::future::pending().await
@@ -83,6 +101,22 @@ async fn nested_calls_on_the_same_key_enter_again() {
     let shop = Shop::with(10).await;
     assert_eq!(timeout(SOON, shop.buy_two(1)).await.unwrap().unwrap(), 8);
     assert!(shop.gate.mutex("item:1").unwrap().try_lock().await.unwrap().is_some(), "still held");
+}
+
+#[tokio::test]
+async fn calls_beside_each_other_inside_of_a_locked_function_take_turns() {
+    let shop = Shop::with(10).await;
+    timeout(SOON, shop.buy_side_by_side(1, 1)).await.unwrap().unwrap();
+    assert_eq!(shop.stock.load(Ordering::SeqCst), 8, "both were inside at the same time");
+}
+
+#[tokio::test]
+async fn a_nested_call_takes_part_in_the_lock_of_a_caller_further_out() {
+    let shop = Shop::with(10).await;
+    assert_eq!(timeout(SOON, shop.buy_by_a_cart(1, 1)).await.unwrap().unwrap(), 9);
+    for key in ["item:1", "cart:1"] {
+        assert!(shop.gate.mutex(key).unwrap().try_lock().await.unwrap().is_some(), "{key} is still held");
+    }
 }
 
 #[tokio::test]

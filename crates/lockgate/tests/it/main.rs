@@ -11,6 +11,8 @@ mod lock;
 #[cfg(test)]
 mod lock_metrics;
 #[cfg(test)]
+mod lock_outages;
+#[cfg(test)]
 mod locked;
 #[cfg(test)]
 mod proxy;

@@ -7,6 +7,7 @@ use lockgate::config::Config;
 use lockgate::error::OpenError;
 use lockgate::key::{Keyspace, Kind, Name, crc16};
 use lockgate::store::Persistence as Survives;
+use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Cluster, Persistence, Redis, Reply};
 
 async fn open_error(url: &str, config: &Config) -> OpenError {
@@ -57,7 +58,9 @@ async fn a_server_that_forbids_channels_is_refused_with_the_remedy() {
     let guard = gate.mutex("m").unwrap().lock().await.unwrap();
     let mutex = gate.mutex("m").unwrap().cohort(None);
     let waiter = tokio::spawn(async move { mutex.lock().await });
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    // In the queue, so that only the channel can tell it.
+    let is_queued = async || gate.mutex("m").unwrap().status().await.unwrap().waiting == 1;
+    assert!(eventually_async(std::time::Duration::from_secs(10), is_queued).await);
     drop(guard);
     drop(waiter.await.unwrap().unwrap());
 }

@@ -1,143 +1,77 @@
-//! What the mutex operations must do.
+//! What the mutex operations must do that take it and keep it. The others are in `mutex_handing_on.rs`.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "assertions: a store that does not answer fails the suite"
 )]
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::time::timeout;
-
-use super::{Home, fresh, lease, name, nasty_names};
+use super::{Home, fresh, lease, nasty_names};
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    Acquire, Attempt, EarId, FENCE_BLOCK, Fence, Fences, Hearing, IfTaken, Lease, Listener, MAX_RENEW_BATCH,
-    MutexStatus, News, Release, Renew, Renewal, Token,
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, IfTaken, Lease, MAX_RENEW_BATCH, MutexStatus, Release,
+    Renew, Renewal, Token,
 };
 
 /// A lease that does not end during a test, in milliseconds.
-const LONG: u64 = 60_000;
+pub(super) const LONG: u64 = 60_000;
 /// A lease that is waited for; long enough that a busy machine does not let it end between two calls.
-const SHORT: u64 = 300;
+pub(super) const SHORT: u64 = 300;
 /// A store may count whole milliseconds.
-const ROUNDING: Duration = Duration::from_millis(2);
-const PAST_SHORT: Duration = Duration::from_millis(SHORT + 2);
+pub(super) const ROUNDING: Duration = Duration::from_millis(2);
+pub(super) const PAST_SHORT: Duration = Duration::from_millis(SHORT + 2);
+/// The claim lease of a store as it is opened by default.
+pub(super) const CLAIM: Duration = Duration::from_secs(1);
 
 const RENEWED: Renew = Renew::Renewed { fences: None, others_wait: false };
-/// The claim lease of a store as it is opened by default.
-const CLAIM: Duration = Duration::from_secs(1);
-/// How long to wait for news that should come.
-const SOON: Duration = Duration::from_secs(5);
 
 impl Home {
-    async fn ask(&self, mutex: &Name, attempt: &Attempt) -> Acquire {
+    pub(super) async fn ask(&self, mutex: &Name, attempt: &Attempt) -> Acquire {
         self.store.mutex_acquire(mutex, attempt).await.unwrap()
     }
 
-    async fn acquire(&self, mutex: &Name, token: Token, lease: Lease) -> Acquire {
+    pub(super) async fn acquire(&self, mutex: &Name, token: Token, lease: Lease) -> Acquire {
         self.ask(mutex, &Attempt::new(token, lease)).await
     }
 
-    async fn granted(&self, mutex: &Name, token: Token, lease: Lease) -> Fence {
+    pub(super) async fn granted(&self, mutex: &Name, token: Token, lease: Lease) -> Fence {
         match self.acquire(mutex, token, lease).await {
             Acquire::Granted { fences, .. } => fences.first,
             other => panic!("{mutex}: {other:?}"),
         }
     }
 
-    async fn is_taken(&self, mutex: &Name) -> bool {
+    pub(super) async fn is_taken(&self, mutex: &Name) -> bool {
         matches!(self.acquire(mutex, Token::random(), lease(1)).await, Acquire::Taken { .. })
     }
 
-    async fn renew(&self, mutex: &Name, token: Token, lease: Lease) -> Renew {
+    pub(super) async fn renew(&self, mutex: &Name, token: Token, lease: Lease) -> Renew {
         let renewal = Renewal { mutex: mutex.clone(), token, lease, fences: 0 };
         self.store.mutex_renew(&[renewal]).await.unwrap()[0]
     }
 
-    async fn release(&self, mutex: &Name, token: Token) -> Release {
+    pub(super) async fn release(&self, mutex: &Name, token: Token) -> Release {
         self.store.mutex_release(mutex, &token).await.unwrap()
     }
 
-    async fn read(&self, mutex: &Name) -> MutexStatus {
+    pub(super) async fn read(&self, mutex: &Name) -> MutexStatus {
         self.store.mutex_read(mutex).await.unwrap()
     }
 
     /// Waits in the queue of a mutex that is taken; returns how many are ahead.
-    async fn queue(&self, mutex: &Name, token: Token) -> u64 {
+    pub(super) async fn queue(&self, mutex: &Name, token: Token) -> u64 {
         match self.ask(mutex, &queueing(token)).await {
             Acquire::Queued { ahead, .. } => ahead,
             other => panic!("{mutex}: {other:?}"),
         }
     }
-
-    async fn ear(&self) -> Ear {
-        let (sender, news) = mpsc::unbounded_channel();
-        let id = EarId::random();
-        let hearing = self.store.listen(id, Arc::new(Recording(sender)));
-        timeout(SOON, hearing.listening()).await.unwrap();
-        let mut ear = Ear { id, news, _hearing: hearing };
-        assert_eq!(ear.next().await, News::Listening);
-        ear
-    }
 }
 
 /// An attempt that waits in the queue.
-fn queueing(token: Token) -> Attempt {
+pub(super) fn queueing(token: Token) -> Attempt {
     Attempt { if_taken: IfTaken::Queue, ..Attempt::new(token, lease(LONG)) }
-}
-
-struct Recording(mpsc::UnboundedSender<News>);
-
-impl Listener for Recording {
-    fn hear(&self, news: News) {
-        let _ = self.0.send(news);
-    }
-}
-
-/// Somebody who hears.
-struct Ear {
-    id: EarId,
-    news: mpsc::UnboundedReceiver<News>,
-    _hearing: Hearing,
-}
-
-impl Ear {
-    fn token(&self) -> Token {
-        Token::for_ear(self.id)
-    }
-
-    async fn next(&mut self) -> News {
-        timeout(SOON, self.news.recv()).await.expect("news that should have come").unwrap()
-    }
-
-    /// Expects that `token` was given the mutex.
-    async fn hears_grant_to(&mut self, expected: Token) -> (Fences, Duration) {
-        loop {
-            match self.next().await {
-                News::Granted { token, fences, lease, .. } if token == expected => return (fences, lease),
-                News::Freed(_) => {}
-                other => panic!("not given to {expected:?}: {other:?}"),
-            }
-        }
-    }
-
-    /// All who listen hear of all mutexes that somebody watched, also those of other tests.
-    async fn hears_freed(&mut self, expected: &Name) {
-        while self.next().await != News::Freed(expected.clone()) {}
-    }
-
-    fn has_heard_freed(&mut self, mutex: &Name) -> bool {
-        std::iter::from_fn(|| self.news.try_recv().ok()).any(|news| news == News::Freed(mutex.clone()))
-    }
-
-    fn has_heard_nothing(&mut self) -> bool {
-        !std::iter::from_fn(|| self.news.try_recv().ok()).any(|news| !matches!(news, News::Freed(_)))
-    }
 }
 
 /// [`Store::mutex_acquire`](crate::store::Store::mutex_acquire)
@@ -455,241 +389,4 @@ async fn a_lease_that_ran_out_stays_lost(home: &Home) {
     home.let_pass(PAST_SHORT).await;
     assert_eq!(home.renew(&mutex, alice, lease(LONG)).await, Renew::NotHeld);
     assert!(!home.is_taken(&mutex).await);
-}
-
-/// [`Store::mutex_release`](crate::store::Store::mutex_release)
-pub async fn mutex_release(home: &Home) {
-    a_released_mutex_is_free_at_once(home).await;
-    releasing_again_says_the_same(home).await;
-    a_stale_release_frees_nobody_elses_lock(home).await;
-    a_lease_that_ran_out_cannot_be_released(home).await;
-    a_release_gives_the_mutex_to_the_next_waiter(home).await;
-    a_release_that_is_sent_again_is_told_the_same_though_the_next_has_it(home).await;
-    whoever_leaves_the_queue_is_passed_over(home).await;
-    a_waiter_who_is_not_there_delays_the_next_by_no_more_than_the_claim_lease(home).await;
-}
-
-async fn a_release_gives_the_mutex_to_the_next_waiter(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    let mut last = home.granted(&mutex, alice, lease(LONG)).await;
-    let waiters: Vec<_> = (0..5).map(|_| ear.token()).collect();
-    for waiter in &waiters {
-        home.queue(&mutex, *waiter).await;
-    }
-    let mut holder = alice;
-    for waiter in waiters {
-        assert_eq!(home.release(&mutex, holder).await, Release::Released);
-        let (fences, claim) = ear.hears_grant_to(waiter).await;
-        assert!(fences.first > last, "{fences:?} is not above {last}");
-        assert_eq!(fences.last.get() - fences.first.get() + 1, FENCE_BLOCK);
-        assert!(claim <= CLAIM && claim >= CLAIM - Duration::from_millis(1), "{claim:?}");
-        assert_eq!(home.read(&mutex).await.holder.unwrap().token, waiter);
-        (holder, last) = (waiter, fences.last);
-    }
-    // Nobody has said a word since, so the claim lease ends it.
-    home.let_pass(CLAIM + ROUNDING).await;
-    assert!(home.granted(&mutex, Token::random(), lease(LONG)).await > last);
-}
-
-async fn a_release_that_is_sent_again_is_told_the_same_though_the_next_has_it(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    let bob = ear.token();
-    home.queue(&mutex, bob).await;
-    for _ in 0..3 {
-        assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    }
-    ear.hears_grant_to(bob).await;
-    let late = home.acquire(&mutex, alice, lease(LONG)).await;
-    assert_eq!(late, Acquire::Taken { lease_left: Duration::ZERO });
-    assert_eq!(home.read(&mutex).await.holder.unwrap().token, bob);
-}
-
-async fn whoever_leaves_the_queue_is_passed_over(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    let (bob, carol) = (ear.token(), ear.token());
-    home.queue(&mutex, bob).await;
-    home.queue(&mutex, carol).await;
-    assert_eq!(home.release(&mutex, bob).await, Release::Left);
-    assert_eq!(home.release(&mutex, bob).await, Release::NotHeld);
-    assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    ear.hears_grant_to(carol).await;
-}
-
-async fn a_waiter_who_is_not_there_delays_the_next_by_no_more_than_the_claim_lease(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    let (nobody, bob) = (Token::random(), ear.token());
-    home.queue(&mutex, nobody).await;
-    home.queue(&mutex, bob).await;
-    assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    if home.read(&mutex).await.holder.unwrap().token == nobody {
-        home.let_pass(CLAIM + ROUNDING).await;
-        let again = Attempt { if_taken: IfTaken::QueueAgain, ..queueing(bob) };
-        assert!(matches!(home.ask(&mutex, &again).await, Acquire::Granted { .. }));
-    } else {
-        ear.hears_grant_to(bob).await;
-    }
-}
-
-async fn a_released_mutex_is_free_at_once(home: &Home) {
-    let (mutex, alice, bob) = (fresh("mutex"), Token::random(), Token::random());
-    let first = home.granted(&mutex, alice, lease(LONG)).await;
-    assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    assert!(home.granted(&mutex, bob, lease(LONG)).await > first);
-}
-
-async fn releasing_again_says_the_same(home: &Home) {
-    let (mutex, alice) = (fresh("mutex"), Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    for _ in 0..3 {
-        assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    }
-}
-
-async fn a_stale_release_frees_nobody_elses_lock(home: &Home) {
-    let (mutex, alice, bob) = (fresh("mutex"), Token::random(), Token::random());
-    assert_eq!(home.release(&mutex, alice).await, Release::NotHeld);
-    home.granted(&mutex, alice, lease(LONG)).await;
-    assert_eq!(home.release(&mutex, bob).await, Release::NotHeld);
-    assert!(home.is_taken(&mutex).await, "somebody else's token released the mutex");
-
-    assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    home.granted(&mutex, bob, lease(LONG)).await;
-    assert_eq!(home.release(&mutex, alice).await, Release::Released, "told otherwise than the first time");
-    assert!(home.is_taken(&mutex).await, "a release sent twice freed the next holder's lock");
-    assert_eq!(home.release(&mutex, bob).await, Release::Released);
-    let carol = Token::random();
-    home.granted(&mutex, carol, lease(LONG)).await;
-    assert_eq!(home.release(&mutex, alice).await, Release::NotHeld);
-    assert_eq!(home.read(&mutex).await.holder.unwrap().token, carol);
-}
-
-async fn a_lease_that_ran_out_cannot_be_released(home: &Home) {
-    let (mutex, alice) = (name(fresh("mutex").as_str()), Token::random());
-    home.granted(&mutex, alice, lease(SHORT)).await;
-    home.let_pass(PAST_SHORT).await;
-    assert_eq!(home.release(&mutex, alice).await, Release::NotHeld);
-}
-
-/// [`Store::mutex_yield`](crate::store::Store::mutex_yield)
-pub async fn mutex_yield(home: &Home) {
-    who_yields_when_nobody_waits_has_it_again_at_once(home).await;
-    who_yields_goes_behind_all_who_wait(home).await;
-    a_yield_that_is_sent_again_changes_nothing(home).await;
-    who_yields_what_it_does_not_hold_waits_like_anybody(home).await;
-}
-
-async fn yielded(home: &Home, mutex: &Name, token: Token, next: Token) -> Acquire {
-    home.store.mutex_yield(mutex, &token, &queueing(next)).await.unwrap()
-}
-
-async fn who_yields_when_nobody_waits_has_it_again_at_once(home: &Home) {
-    let (mutex, alice, next) = (fresh("mutex"), Token::random(), Token::random());
-    let fence = home.granted(&mutex, alice, lease(SHORT)).await;
-    let answer = yielded(home, &mutex, alice, next).await;
-    let Acquire::Granted { fences, lease_left } = answer else { panic!("{answer:?}") };
-    assert!(fences.first > fence);
-    assert!(lease_left > Duration::from_millis(LONG / 2), "{lease_left:?}");
-    assert_eq!(home.release(&mutex, next).await, Release::Released);
-}
-
-async fn who_yields_goes_behind_all_who_wait(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    let (bob, carol, next) = (ear.token(), ear.token(), ear.token());
-    home.queue(&mutex, bob).await;
-    home.queue(&mutex, carol).await;
-    let answer = yielded(home, &mutex, alice, next).await;
-    let Acquire::Queued { ahead: 1, lease_left, .. } = answer else { panic!("{answer:?}") };
-    assert!(lease_left <= CLAIM, "{lease_left:?} is left of another lease than the claim");
-    ear.hears_grant_to(bob).await;
-    for (holder, waiter) in [(bob, carol), (carol, next)] {
-        assert_eq!(home.release(&mutex, holder).await, Release::Released);
-        ear.hears_grant_to(waiter).await;
-    }
-}
-
-async fn a_yield_that_is_sent_again_changes_nothing(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    let (bob, next) = (ear.token(), ear.token());
-    home.queue(&mutex, bob).await;
-    for _ in 0..3 {
-        let answer = yielded(home, &mutex, alice, next).await;
-        assert!(matches!(answer, Acquire::Queued { ahead: 0, .. }), "{answer:?}");
-    }
-    assert_eq!(home.read(&mutex).await.waiting, 1);
-    ear.hears_grant_to(bob).await;
-    assert_eq!(home.read(&mutex).await.holder.unwrap().token, bob);
-    assert_eq!(home.release(&mutex, alice).await, Release::Released);
-    assert_eq!(home.read(&mutex).await.holder.unwrap().token, bob);
-}
-
-async fn who_yields_what_it_does_not_hold_waits_like_anybody(home: &Home) {
-    let (mutex, ear) = (fresh("mutex"), home.ear().await);
-    home.granted(&mutex, Token::random(), lease(LONG)).await;
-    let answer = yielded(home, &mutex, Token::random(), ear.token()).await;
-    assert!(matches!(answer, Acquire::Queued { ahead: 0, .. }), "{answer:?}");
-}
-
-/// [`Store::mutex_read`](crate::store::Store::mutex_read)
-pub async fn mutex_read(home: &Home) {
-    let (mutex, ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    let nothing = MutexStatus { holder: None, fence: Fence::NONE, waiting: 0, first_waiting: Vec::new() };
-    assert_eq!(home.read(&mutex).await, nothing);
-
-    let fence = home.granted(&mutex, alice, lease(LONG)).await;
-    let waiters: Vec<_> = (0..=MutexStatus::MAX_LISTED).map(|_| ear.token()).collect();
-    for waiter in &waiters {
-        home.queue(&mutex, *waiter).await;
-    }
-    let status = home.read(&mutex).await;
-    let holder = status.holder.unwrap();
-    assert_eq!((holder.token, status.fence), (alice, fence));
-    assert!(
-        holder.lease_left > Duration::ZERO && holder.lease_left <= Duration::from_millis(LONG),
-        "{holder:?}"
-    );
-    assert_eq!(status.waiting, 101);
-    assert_eq!(status.first_waiting, waiters[..MutexStatus::MAX_LISTED]);
-
-    let mutex = fresh("mutex");
-    let fence = home.granted(&mutex, alice, lease(LONG)).await;
-    home.release(&mutex, alice).await;
-    assert_eq!(home.read(&mutex).await, MutexStatus { fence, ..nothing });
-}
-
-/// [`Store::mutex_break`](crate::store::Store::mutex_break)
-pub async fn mutex_break(home: &Home) {
-    a_broken_lock_is_free_and_its_holder_is_shut_out(home).await;
-    a_broken_lock_goes_to_the_next_waiter(home).await;
-}
-
-async fn a_broken_lock_is_free_and_its_holder_is_shut_out(home: &Home) {
-    let (mutex, alice) = (fresh("mutex"), Token::random());
-    let held = home.granted(&mutex, alice, lease(LONG)).await;
-    let fence = home.store.mutex_break(&mutex).await.unwrap();
-    assert!(fence > held, "{fence} does not shut {held} out");
-    assert_eq!(home.read(&mutex).await.holder, None);
-    assert_eq!(home.renew(&mutex, alice, lease(LONG)).await, Renew::NotHeld);
-    assert_eq!(home.release(&mutex, alice).await, Release::NotHeld);
-    assert!(home.granted(&mutex, Token::random(), lease(LONG)).await > fence);
-
-    let unheld = fresh("mutex");
-    let fence = home.store.mutex_break(&unheld).await.unwrap();
-    assert!(home.granted(&unheld, Token::random(), lease(LONG)).await > fence);
-}
-
-async fn a_broken_lock_goes_to_the_next_waiter(home: &Home) {
-    let (mutex, mut ear, alice) = (fresh("mutex"), home.ear().await, Token::random());
-    home.granted(&mutex, alice, lease(LONG)).await;
-    let bob = ear.token();
-    home.queue(&mutex, bob).await;
-    let fence = home.store.mutex_break(&mutex).await.unwrap();
-    let (fences, _) = ear.hears_grant_to(bob).await;
-    assert!(fences.first > fence);
-    assert_eq!(home.release(&mutex, alice).await, Release::NotHeld);
-    assert_eq!(home.read(&mutex).await.holder.unwrap().token, bob);
 }
