@@ -4,7 +4,7 @@
 //! the body takes longer than the lease, the body is dropped where it stands and the function returns
 //! [`LockError::Lost`]. A function that is called from inside, under the same key, does not wait for its caller: it takes
 //! part in the lock that is held. Two that are called beside each other (`join!`, [`spawn`](tokio::spawn)) do wait for each
-//! other.
+//! other; only under the key of the function that calls both do they both take part in its lock, as parts of its body.
 
 use std::future::Future;
 use std::sync::{PoisonError, RwLock};

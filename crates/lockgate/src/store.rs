@@ -54,7 +54,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The fences are above every fence ever given out for this mutex and above what the attempt has seen. The same
     /// token asking again while it holds the mutex gets the same fences and the lease that is left; while it waits in
     /// the queue, it keeps its place. A token that has released the mutex does not get it again, for a minute or
-    /// until two others have had it: such a call is a late copy of an old one.
+    /// until two others have had it (or the lease of one has run out): such a call is a late copy of an old one.
     ///
     /// A holder's lease that has run out is noticed by the next call on the mutex, whoever makes it; the first waiter
     /// whose ear is there then gets the mutex for the claim lease.

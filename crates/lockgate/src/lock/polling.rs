@@ -89,19 +89,40 @@ impl Wish {
         }
     }
 
+    /// One more try of somebody who keeps trying. Who has begun to wait sees an outage of the store through (`None`): its time
+    /// is what ends its waiting.
+    async fn try_or_see_through(
+        &self,
+        if_taken: IfTaken,
+        has_waited: &mut bool,
+    ) -> Result<Option<Try>, LockError> {
+        match self.try_once(if_taken).await {
+            Err(LockError::Store(why)) if *has_waited => {
+                tracing::warn!(%why, mutex = %self.name, "cannot try for the lock; trying again");
+                Ok(None)
+            }
+            outcome => {
+                *has_waited = true;
+                outcome.map(Some)
+            }
+        }
+    }
+
     /// Tries whenever it is told that the lock is free, and at the end of the holder's lease.
     pub(super) async fn watch(&self) -> Result<MutexGuard, LockError> {
+        let mut has_waited = false;
         loop {
             // Without it (it may be forbidden, or down), all there is are tries.
             let hears = tokio::time::timeout(TRY_WITHOUT_NEWS, self.desk.listening()).await.is_ok();
             // First the place among the watchers, then the try: what becomes free in between is heard.
             let watching = Registry::watch(&self.desk, &self.name);
-            let lease_left = match self.try_once(IfTaken::Watch).await? {
-                Try::Got(guard) => {
+            let lease_left = match self.try_or_see_through(IfTaken::Watch, &mut has_waited).await? {
+                Some(Try::Got(guard)) => {
                     watching.has_been_of_use();
                     return Ok(guard);
                 }
-                Try::Taken { lease_left } => lease_left,
+                Some(Try::Taken { lease_left }) => lease_left,
+                None => TRY_WITHOUT_NEWS,
             };
             let latest = self.desk.clock.monotonic()
                 + lease_left.min(if hears { WATCH_AT_MOST } else { TRY_WITHOUT_NEWS })
@@ -117,8 +138,9 @@ impl Wish {
     /// Tries again and again, with pauses that double, give or take a half.
     pub(super) async fn spin(&self, first: Duration, longest: Duration) -> Result<MutexGuard, LockError> {
         let mut pause = first.max(Duration::from_micros(100));
+        let mut has_waited = false;
         loop {
-            if let Try::Got(guard) = self.try_once(IfTaken::Leave).await? {
+            if let Some(Try::Got(guard)) = self.try_or_see_through(IfTaken::Leave, &mut has_waited).await? {
                 return Ok(guard);
             }
             tokio::time::sleep(jittered(pause)).await;

@@ -28,6 +28,11 @@ const WITH_COHORT: Recipe = |mutex| mutex;
 const WITHOUT_COHORT: Recipe = |mutex| mutex.cohort(None);
 const BY_NOTIFY: Recipe = |mutex| mutex.waiting(Waiting::Notify);
 
+const BY_SPINNING: Recipe = |mutex| {
+    let (first, longest) = (Duration::from_millis(1), Duration::from_millis(5));
+    mutex.waiting(Waiting::Spin { first, longest })
+};
+
 /// Two gates, each like a process of its own, on a store that breaks, by a clock that moves only when told.
 struct Place {
     clock: Clock,
@@ -162,6 +167,26 @@ async fn who_waits_already_sees_an_outage_through() {
             }
             place.leaves_nothing_behind().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn who_waits_by_trying_sees_an_outage_through_too() {
+    for recipe in [BY_NOTIFY, BY_SPINNING] {
+        let place = Place::new();
+        let guard = place.held().await;
+        let before = place.store.calls();
+        let mutex = recipe(place.waiting.mutex("m").unwrap());
+        let waiter = tokio::spawn(async move { mutex.lock().await });
+        place.calls_beyond(before).await;
+        place.store.break_all(Break::Refuse);
+        let before = place.store.calls();
+        place.clock.advance(Duration::from_millis(5_001));
+        place.calls_beyond(before).await;
+        place.store.heal();
+        guard.release().await.unwrap();
+        place.clock.advance(Duration::from_millis(251));
+        drop(gets_it(waiter).await);
     }
 }
 
