@@ -160,6 +160,8 @@ impl fmt::Debug for Moment {
 
 /// A wall time, in microseconds since 1970-01-01T00:00:00Z: what Redis' `TIME` gives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "durable", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "durable", serde(transparent))]
 pub struct Timestamp(u64);
 
 impl Timestamp {

@@ -27,6 +27,11 @@ pub struct Config {
     /// waiter that is stopped or cut off at that moment delays the others by this time, and a process that cannot
     /// act for so long loses a lock that it was just given.
     pub claim: Duration,
+    /// How many callers of one operation may wait in this process, per partition, while the store is busy with others; the
+    /// next one is told [`StoreError::Busy`](crate::error::StoreError::Busy). Coupons, deals, holds and orders.
+    pub max_waiting: usize,
+    /// How many journal entries a store in memory keeps at the most; `None`: all, until they are trimmed.
+    pub journal_limit: Option<usize>,
     /// How to talk to Redis; unused by the embedded store.
     pub redis: RedisConfig,
     /// Where the embedded store and this process's timers get their time from.
@@ -36,7 +41,14 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let redis = RedisConfig::default();
-        Self { namespace: "lg".into(), claim: DEFAULT_CLAIM, redis, clock: Clock::system() }
+        Self {
+            namespace: "lg".into(),
+            claim: DEFAULT_CLAIM,
+            max_waiting: 16_384,
+            journal_limit: None,
+            redis,
+            clock: Clock::system(),
+        }
     }
 }
 

@@ -64,6 +64,12 @@ pub enum StoreError {
     /// permission, a script that failed.
     #[error("the store refused the call, nothing has changed: {0}")]
     Refused(String),
+    /// Too many callers wait in this process already: **nothing has changed**.
+    #[error("too many callers wait already, nothing has changed; try again in {} ms", retry_after.as_millis())]
+    Busy {
+        /// When those who wait now will probably have been served.
+        retry_after: std::time::Duration,
+    },
     /// The input cannot be asked of any store.
     #[error(transparent)]
     InvalidInput(#[from] InvalidInput),

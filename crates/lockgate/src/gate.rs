@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::error::{InvalidInput, OpenError};
 use crate::key::Name;
 use crate::lock::{Desk, Mutex};
-use crate::stock::Coupon;
+use crate::stock::{Counter, Coupon, Deal, Order, Sku};
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
 
@@ -16,13 +16,13 @@ use crate::store::memory::MemoryStore;
 /// releases) runs there, and ends with it.
 ///
 /// ```
-/// use lockgate::{Gate, stock::{CouponTerms, Issue}};
+/// use lockgate::{Gate, stock::{Issue, Terms}};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let gate = Gate::open("memory").await?;
 /// let coupon = gate.coupon("welcome")?;
-/// coupon.open(&CouponTerms::new(100)?).await?;
+/// coupon.open(&Terms::new(100)?).await?;
 /// assert_eq!(coupon.issue("alice").await?, Issue::Issued { seq: 1, remaining: 99 });
 /// # Ok(())
 /// # }
@@ -31,12 +31,13 @@ use crate::store::memory::MemoryStore;
 pub struct Gate {
     store: Arc<dyn Store>,
     desk: Arc<Desk>,
+    counter: Arc<Counter>,
 }
 
 impl Gate {
     /// Opens the store at `url` with the default configuration.
     ///
-    /// `memory` is the embedded store; `redis://`, `rediss://`, `redis+sentinel://` and `redis+cluster://` need the
+    /// `memory` is the embedded store, `sqlite:<file>` the same with its journal on disk (feature `durable`); `redis://`, `rediss://`, `redis+sentinel://` and `redis+cluster://` need the
     /// feature `redis`.
     ///
     /// # Errors
@@ -53,10 +54,10 @@ impl Gate {
     /// See [`OpenError`].
     pub async fn open_with(url: &str, config: &Config) -> Result<Self, OpenError> {
         if url == "memory" {
-            return Ok(Self::on_with(
-                Arc::new(MemoryStore::with_claim(config.clock.clone(), config.claim)),
-                config,
-            ));
+            return Ok(Self::on_with(Arc::new(MemoryStore::with(config)), config));
+        }
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            return Self::open_journal(path.strip_prefix("//").unwrap_or(path), config);
         }
         #[cfg(feature = "redis")]
         {
@@ -71,6 +72,23 @@ impl Gate {
         }
     }
 
+    #[cfg(feature = "durable")]
+    fn open_journal(path: &str, config: &Config) -> Result<Self, OpenError> {
+        if path.is_empty() {
+            return Err(OpenError::Config(
+                "a journal needs a file, as in sqlite:/var/lib/lockgate/journal.db".into(),
+            ));
+        }
+        Ok(Self::on_with(Arc::new(MemoryStore::open(path, config)?), config))
+    }
+
+    #[cfg(not(feature = "durable"))]
+    fn open_journal(_: &str, _: &Config) -> Result<Self, OpenError> {
+        Err(OpenError::Config(
+            "a journal on disk needs the feature `durable`, which this program was built without; use `memory`".into(),
+        ))
+    }
+
     /// A gate on a store that is open already, with the default configuration.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> Self {
@@ -81,7 +99,8 @@ impl Gate {
     #[must_use]
     pub fn on_with(store: Arc<dyn Store>, config: &Config) -> Self {
         let desk = Desk::new(Arc::clone(&store), config.clock.clone(), config.claim);
-        Self { store, desk }
+        let counter = Counter::new(Arc::clone(&store), &config.clock, config.max_waiting);
+        Self { store, desk, counter }
     }
 
     /// The store behind the gates.
@@ -121,12 +140,50 @@ impl Gate {
         self.desk.traces()
     }
 
-    /// The coupon called `name`. It need not exist yet.
+    /// The coupon called `name`: one per user. It need not exist yet.
     ///
     /// # Errors
     ///
     /// When the name is empty or longer than 16 KiB.
     pub fn coupon(&self, name: impl AsRef<str>) -> Result<Coupon, InvalidInput> {
-        Ok(Coupon::new(Arc::clone(&self.store), Name::new("coupon", name)?))
+        Ok(Coupon::new(Arc::clone(&self.counter), Name::new("coupon", name)?))
+    }
+
+    /// The deal called `name`: some per user. It need not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB.
+    pub fn deal(&self, name: impl AsRef<str>) -> Result<Deal, InvalidInput> {
+        Ok(Deal::new(Arc::clone(&self.counter), Name::new("deal", name)?))
+    }
+
+    /// The article called `name`, to be taken in orders. It need not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB.
+    pub fn sku(&self, name: impl AsRef<str>) -> Result<Sku, InvalidInput> {
+        Ok(Sku::new(Arc::clone(&self.counter), Name::new("sku", name)?, None))
+    }
+
+    /// The article called `name` of a group. On a cluster, only articles of one group are sure to live in one partition, so
+    /// that one order can take from all of them. The group is a part of the article's name.
+    ///
+    /// # Errors
+    ///
+    /// When a name is empty or longer than 16 KiB.
+    pub fn sku_of(&self, group: impl AsRef<str>, name: impl AsRef<str>) -> Result<Sku, InvalidInput> {
+        let group = Name::new("group", group)?;
+        Ok(Sku::new(Arc::clone(&self.counter), Name::new("sku", name)?, Some(group)))
+    }
+
+    /// An order of `user`, empty so far.
+    ///
+    /// # Errors
+    ///
+    /// When the user's id is empty or longer than 16 KiB.
+    pub fn order(&self, user: impl AsRef<str>) -> Result<Order, InvalidInput> {
+        Ok(Order::new(Arc::clone(&self.counter), Name::new("user", user)?))
     }
 }

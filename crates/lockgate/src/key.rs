@@ -15,13 +15,16 @@
 //! There is one partition on a standalone server and 64 on a cluster. A name belongs to the partition of its hash,
 //! so that everything that one script has to touch at once lives in one slot.
 
+use std::cmp::Ordering;
+use std::collections::hash_map::RandomState;
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use crate::error::InvalidInput;
 
 /// The version of the key format, written into the store at first use and compared at every connect.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// The longest name or id, in bytes. Long enough for any honest name, short enough that no key hurts.
 pub const MAX_NAME_BYTES: usize = 16 * 1024;
@@ -38,8 +41,13 @@ const MAX_NAMESPACE_BYTES: usize = 32;
 /// assert!(Name::new("coupon", "").is_err());
 /// # Ok::<(), lockgate::error::InvalidInput>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Arc<str>);
+#[derive(Clone)]
+pub struct Name {
+    text: Arc<str>,
+    /// Of the text, under a key of this process: computed once, because a name is looked up several times, and some of them
+    /// while everybody else waits.
+    hash: u64,
+}
 
 impl Name {
     /// Takes `text` as a name; `field` is what an error calls it.
@@ -54,26 +62,73 @@ impl Name {
                 field,
                 format!("is {} bytes long; at most {MAX_NAME_BYTES} are allowed", text.len()),
             )),
-            text => Ok(Self(text.into())),
+            text => Ok(Self { text: text.into(), hash: keyed_hash(text) }),
         }
     }
 
     /// The name as the user wrote it.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+}
+
+/// A hash that nobody outside of this process can predict.
+fn keyed_hash(text: &str) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    KEY.get_or_init(RandomState::new).hash_one(text)
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.text == other.text
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+#[cfg(feature = "durable")]
+impl serde::Serialize for Name {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+#[cfg(feature = "durable")]
+impl<'de> serde::Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::new("name", text).map_err(serde::de::Error::custom)
     }
 }
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.text.fmt(f)
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.text.fmt(f)
     }
 }
 
@@ -86,20 +141,57 @@ pub enum Kind {
     MutexQueue,
     /// A coupon's terms and counters.
     Coupon,
-    /// Who got a coupon, and as which number.
-    CouponUsers,
+    /// Who has what of a coupon.
+    CouponMembers,
+    /// What is to be done about a coupon, and when.
+    CouponDue,
+    /// A deal's terms and counters.
+    Deal,
+    /// Who has what of a deal.
+    DealMembers,
+    /// What is to be done about a deal, and when.
+    DealDue,
+    /// An article's stock and counters.
+    Sku,
+    /// Who has what of an article.
+    SkuMembers,
+    /// What is to be done about an article, and when.
+    SkuDue,
+    /// An order that was placed.
+    Order,
 }
 
 impl Kind {
     /// All kinds there are.
-    pub const ALL: [Kind; 4] = [Kind::Mutex, Kind::MutexQueue, Kind::Coupon, Kind::CouponUsers];
+    pub const ALL: [Kind; 12] = [
+        Kind::Mutex,
+        Kind::MutexQueue,
+        Kind::Coupon,
+        Kind::CouponMembers,
+        Kind::CouponDue,
+        Kind::Deal,
+        Kind::DealMembers,
+        Kind::DealDue,
+        Kind::Sku,
+        Kind::SkuMembers,
+        Kind::SkuDue,
+        Kind::Order,
+    ];
 
     const fn segment(self) -> &'static str {
         match self {
             Kind::Mutex => "mutex",
             Kind::MutexQueue => "mutex-queue",
             Kind::Coupon => "coupon",
-            Kind::CouponUsers => "coupon-users",
+            Kind::CouponMembers => "coupon-members",
+            Kind::CouponDue => "coupon-due",
+            Kind::Deal => "deal",
+            Kind::DealMembers => "deal-members",
+            Kind::DealDue => "deal-due",
+            Kind::Sku => "sku",
+            Kind::SkuMembers => "sku-members",
+            Kind::SkuDue => "sku-due",
+            Kind::Order => "order",
         }
     }
 }
@@ -138,17 +230,46 @@ impl Keyspace {
     /// The partition that `name` belongs to.
     #[must_use]
     pub fn partition_of(&self, name: &Name) -> u16 {
-        crc16(name.as_str().as_bytes()) % self.partitions
+        // Everybody asks, and on a single server the answer needs no look at the name.
+        if self.partitions == 1 { 0 } else { crc16(name.as_str().as_bytes()) % self.partitions }
     }
 
     /// The key under which `name`'s `kind` is kept.
     #[must_use]
     pub fn key(&self, kind: Kind, name: &Name) -> String {
+        self.key_beside(kind, name, name)
+    }
+
+    /// The key under which `name`'s `kind` is kept in the partition of the name `home`.
+    #[must_use]
+    pub fn key_beside(&self, kind: Kind, home: &Name, name: &Name) -> String {
         let mut key = String::with_capacity(self.namespace.len() + name.as_str().len() + 24);
         // Writing into a String cannot fail.
-        let _ = write!(key, "{}:{{{}}}:{}:", self.namespace, self.partition_of(name), kind.segment());
+        let _ = write!(key, "{}:{{{}}}:{}:", self.namespace, self.partition_of(home), kind.segment());
         encode_into(&mut key, name.as_str());
         key
+    }
+
+    /// The key under which the `kind` of a `name` that belongs to a group is kept: in the group's partition, after the
+    /// group's name and a slash, which no encoded name contains.
+    #[must_use]
+    pub fn key_in_group(&self, kind: Kind, group: &Name, name: &Name) -> String {
+        let mut key = self.key_beside(kind, group, group);
+        key.push('/');
+        encode_into(&mut key, name.as_str());
+        key
+    }
+
+    /// The key of a partition's journal.
+    #[must_use]
+    pub fn journal(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:journal", self.namespace)
+    }
+
+    /// The key of what a sender's slot was answered last. The slot is made by us: letters, digits and a dot.
+    #[must_use]
+    pub fn sending(&self, partition: u16, slot: &str) -> String {
+        format!("{}:{{{partition}}}:sending:{slot}", self.namespace)
     }
 
     /// With what every channel begins.
@@ -257,11 +378,12 @@ mod tests {
             "\"",
             "lg",
             "coupon",
-            "coupon-users",
+            "coupon-members",
+            "/",
             "mutex",
             "mutex-queue",
             "a",
-            "-users",
+            "-members",
         ]);
         prop_oneof![
             prop::collection::vec(pieces, 1..8).prop_map(|parts| parts.concat()),

@@ -1,7 +1,7 @@
 //! Lockgate is what stands between a crowd and something limited.
 //!
 //! ```
-//! use lockgate::{Gate, stock::{CouponTerms, Issue}};
+//! use lockgate::{Gate, stock::{Issue, Terms}};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +12,7 @@
 //! guard.release().await?;
 //!
 //! let coupon = gate.coupon("welcome")?;
-//! coupon.open(&CouponTerms::new(100)?).await?;
+//! coupon.open(&Terms::new(100)?).await?;
 //! assert_eq!(coupon.issue("alice").await?, Issue::Issued { seq: 1, remaining: 99 });
 //! assert_eq!(coupon.issue("alice").await?, Issue::AlreadyIssued { seq: 1 });
 //! # Ok(())

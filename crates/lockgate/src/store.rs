@@ -26,21 +26,26 @@ use std::sync::Arc;
 use crate::error::StoreError;
 use crate::key::Name;
 
-mod coupon;
 pub mod memory;
 mod mutex;
 mod news;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod stock;
 
-pub use self::coupon::{
-    CouponOpen, CouponState, CouponStatus, CouponTerms, Issue, MAX_ISSUE_BATCH, MAX_QUANTITY,
-};
 pub use self::mutex::{
     Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MutexStatus,
     Release, Renew, Renewal, Token,
 };
 pub use self::news::{EarId, Hearing, Listener, News};
+pub use self::stock::{
+    Campaign, CampaignChange, CampaignChanged, CampaignKind, CampaignOpen, CampaignState, CampaignStatus,
+    HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, Issue, IssueWish, JournalChange,
+    JournalEntry, JournalPosition, MAX_BATCH, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderItem, OrderPlace,
+    OrderStatus, OrderWish, Purchase, PurchaseWish, REQUEST_KEPT, Revoke, RevokeWish, SENDING_KEPT, Sending,
+    SettleWish, Settlement, Shortage, Terms, UserShare,
+};
+pub(crate) use self::stock::{Counts, MAX_SWEEP, Switch, check_batch, check_orders, late_copy, not_open};
 
 /// What a store's method returns: a future that may be dropped. Dropping it before it is ready leaves the call in
 /// the state of [`StoreError::UnknownOutcome`].
@@ -91,17 +96,92 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// dropped. One listener per ear.
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing;
 
-    /// Creates `coupon`, or replaces its terms. A quantity below what is issued changes nothing.
-    fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen>;
+    /// The partition that `campaign` belongs to. All wishes of one call must belong to one.
+    fn partition_of(&self, campaign: &Campaign) -> u16;
 
-    /// Issues `coupon` to each of `users` (at most [`MAX_ISSUE_BATCH`]), in their order; answers in the same order.
+    /// Whether this store answers without waiting for anything, so that nothing is gained by asking it for several callers
+    /// together.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
+    /// Creates `campaign`, or replaces its terms. A quantity below what is granted and held changes nothing; nor do the
+    /// terms that it has already. Whether it is paused or closed stays.
+    fn campaign_open<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        terms: &'a Terms,
+    ) -> Answer<'a, CampaignOpen>;
+
+    /// Pauses, resumes, closes or restocks `campaign`.
+    fn campaign_change<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        change: CampaignChange,
+    ) -> Answer<'a, CampaignChanged>;
+
+    /// Tells how `campaign` stands, or `None` when there is none. Gives back what holds have left when their time was over.
+    fn campaign_read<'a>(&'a self, campaign: &'a Campaign) -> Answer<'a, Option<CampaignStatus>>;
+
+    /// Issues coupons, at most [`MAX_BATCH`], in their order; answers in the same order.
     ///
-    /// A user who has it already is told the same number again, whatever the coupon's state; so is the second
-    /// mention of a user within `users`.
-    fn coupon_issue<'a>(&'a self, coupon: &'a Name, users: &'a [Name]) -> Answer<'a, Vec<Issue>>;
+    /// A user who has the coupon already is told the same number again, whatever the coupon's state; so is the second
+    /// mention of a user within `wishes`.
+    fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>>;
 
-    /// Tells how `coupon` stands, or `None` when there is none.
-    fn coupon_read<'a>(&'a self, coupon: &'a Name) -> Answer<'a, Option<CouponStatus>>;
+    /// Sells, at most [`MAX_BATCH`] wishes, in their order; answers in the same order. Each wish is met whole or not at all.
+    fn deal_purchase<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [PurchaseWish],
+    ) -> Answer<'a, Vec<Purchase>>;
+
+    /// Puts things aside, at most [`MAX_BATCH`] wishes, in their order; answers in the same order. What is not settled when
+    /// its time is over goes back on the shelf, once: the next call that concerns the campaign sees it there.
+    fn hold_place<'a>(&'a self, sending: &'a Sending, wishes: &'a [HoldWish]) -> Answer<'a, Vec<HoldPlace>>;
+
+    /// Confirms or cancels holds, at most [`MAX_BATCH`], in their order; answers in the same order. A hold can be confirmed
+    /// although its campaign is paused or closed by now: it is a promise.
+    fn hold_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [SettleWish],
+    ) -> Answer<'a, Vec<HoldSettle>>;
+
+    /// Takes grants back, at most [`MAX_BATCH`], in their order; answers in the same order. Their numbers are not used again.
+    fn grant_revoke<'a>(&'a self, sending: &'a Sending, wishes: &'a [RevokeWish]) -> Answer<'a, Vec<Revoke>>;
+
+    /// Places orders, in their order, at most [`MAX_BATCH`] items in all; answers in the same order. Each order is met whole
+    /// or not at all.
+    fn order_place<'a>(
+        &'a self,
+        sending: &'a Sending,
+        orders: &'a [OrderWish],
+    ) -> Answer<'a, Vec<OrderPlace>>;
+
+    /// Tells what `user` has of `campaign`; `None` when there is no such campaign.
+    fn share_read<'a>(&'a self, campaign: &'a Campaign, user: &'a Name) -> Answer<'a, Option<UserShare>>;
+
+    /// Tells how a hold stands; `None` when there is none (any more).
+    fn hold_read<'a>(&'a self, campaign: &'a Campaign, id: &'a HoldId) -> Answer<'a, Option<HoldStatus>>;
+
+    /// Tells what was ordered as `id` in the partition of the name `home`; `None` when nothing was, or not within
+    /// [`REQUEST_KEPT`].
+    fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>>;
+
+    /// The journal of a partition from after a position on, at most so many entries.
+    fn journal_read(
+        &self,
+        partition: u16,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'_, Vec<JournalEntry>>;
+
+    /// Forgets the journal of a partition up to and with a position; answers how many entries that were. A store that
+    /// rebuilds itself from its journal forgets nothing.
+    fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64>;
 
     /// Tells what kind of store this is and how durable, by asking it now: so it is also the question whether it
     /// can be reached.

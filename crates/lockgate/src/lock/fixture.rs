@@ -9,6 +9,7 @@ use super::room::{Grant, Room};
 use super::tenure::Tenure;
 use super::terms::{Cohort, Terms};
 use crate::clock::{Clock, Moment};
+use crate::config::Config;
 use crate::key::Name;
 use crate::store::memory::MemoryStore;
 use crate::store::{Acquire, Attempt, FENCE_BLOCK, Lease, Token};
@@ -27,7 +28,8 @@ impl Fixture {
         let clock = Clock::fake();
         // Not at the very beginning of time, where what lies before cannot be told from now.
         clock.advance(Duration::from_secs(1_000));
-        let inner = MemoryStore::with_claim(clock.clone(), CLAIM);
+        let config = Config { clock: clock.clone(), claim: CLAIM, ..Config::default() };
+        let inner = MemoryStore::with(&config);
         let store = Arc::new(BreakableStore::new(Arc::new(inner)));
         let desk = Desk::new(Arc::clone(&store) as _, clock.clone(), CLAIM);
         Self { clock, store, desk }

@@ -1,22 +1,25 @@
 //! A coupon: so many, one per user.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{CouponOpen, CouponStatus, CouponTerms, Issue};
+use super::campaign::{Handle, campaign_methods};
+use super::hold::{Hold, Reservation};
+use super::{Counter, HoldId, Issue};
 use crate::error::StoreError;
 use crate::key::Name;
-use crate::store::Store;
+use crate::store::{Campaign, CampaignKind, IssueWish};
 
 /// So many of something, one per user. Made by [`Gate::coupon`](crate::Gate::coupon).
 ///
 /// ```
-/// use lockgate::{Gate, stock::{CouponTerms, Issue}};
+/// use lockgate::{Gate, stock::{Issue, Terms}};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let gate = Gate::open("memory").await?;
 /// let coupon = gate.coupon("last one")?;
-/// coupon.open(&CouponTerms::new(1)?).await?;
+/// coupon.open(&Terms::new(1)?).await?;
 /// assert_eq!(coupon.issue("alice").await?, Issue::Issued { seq: 1, remaining: 0 });
 /// assert_eq!(coupon.issue("alice").await?, Issue::AlreadyIssued { seq: 1 });
 /// assert_eq!(coupon.issue("bob").await?, Issue::SoldOut);
@@ -25,27 +28,15 @@ use crate::store::Store;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Coupon {
-    store: Arc<dyn Store>,
-    name: Name,
+    pub(super) handle: Handle,
 }
 
 impl Coupon {
-    pub(crate) fn new(store: Arc<dyn Store>, name: Name) -> Self {
-        Self { store, name }
+    pub(crate) fn new(counter: Arc<Counter>, name: Name) -> Self {
+        Self { handle: Handle { counter, campaign: Campaign::new(CampaignKind::Coupon, name) } }
     }
 
-    /// Creates the coupon or replaces its terms, at any time.
-    ///
-    /// # Errors
-    ///
-    /// When the store did not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the outcome unknown; opening again with the same terms is harmless.
-    pub async fn open(&self, terms: &CouponTerms) -> Result<CouponOpen, StoreError> {
-        self.store.coupon_open(&self.name, terms).await
-    }
+    campaign_methods!();
 
     /// Asks for one for `user`.
     ///
@@ -58,24 +49,47 @@ impl Coupon {
     /// Dropping the future leaves the outcome unknown, but nothing is lost: asking again answers
     /// [`Issue::AlreadyIssued`] if the user got one.
     pub async fn issue(&self, user: impl AsRef<str>) -> Result<Issue, StoreError> {
-        let user = [Name::new("user", user)?];
-        let answers = self.store.coupon_issue(&self.name, &user).await?;
-        match answers.as_slice() {
-            [answer] => Ok(*answer),
-            answers => Err(StoreError::UnknownOutcome(format!("{} answers for one user", answers.len()))),
-        }
+        let wish = IssueWish { coupon: self.handle.campaign.clone(), user: Name::new("user", user)? };
+        self.handle.counter.issuing.ask(wish).await
     }
 
-    /// How the coupon stands, or `None` when it was never opened.
+    /// Puts one aside for `user`, for at most `ttl`: see [`Hold`].
     ///
     /// # Errors
     ///
-    /// When the store did not answer.
+    /// When the user's id is empty or longer than 16 KiB, when `ttl` is not 1 ms to 24 h, or when the store did not answer.
     ///
     /// # Cancel safety
     ///
-    /// Reads only.
-    pub async fn status(&self) -> Result<Option<CouponStatus>, StoreError> {
-        self.store.coupon_read(&self.name).await
+    /// Dropping the future may leave one aside until `ttl` is over.
+    pub async fn hold(&self, user: impl AsRef<str>, ttl: Duration) -> Result<Reservation, StoreError> {
+        self.hold_as(HoldId::random(), user, ttl).await
+    }
+
+    /// The same under an id of your own, so that asking again after a lost answer finds the same hold.
+    ///
+    /// # Errors
+    ///
+    /// As [`Coupon::hold`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Asking again with the same id finds out.
+    pub async fn hold_as(
+        &self,
+        id: HoldId,
+        user: impl AsRef<str>,
+        ttl: Duration,
+    ) -> Result<Reservation, StoreError> {
+        Hold::place(&self.handle, id, Name::new("user", user)?, 1, ttl).await
+    }
+
+    /// The hold of that id, placed earlier and perhaps elsewhere. Nothing is asked.
+    ///
+    /// # Errors
+    ///
+    /// When the user's id is empty or longer than 16 KiB.
+    pub fn held(&self, id: HoldId, user: impl AsRef<str>) -> Result<Hold, StoreError> {
+        Ok(Hold::new(self.handle.clone(), id, Name::new("user", user)?))
     }
 }

@@ -1,29 +1,50 @@
 //! The embedded store: decisions in this process's memory, no service needed.
 //!
-//! **Promise:** the same answers as Redis, for one process. **Not promised:** anything after the process ends; the
-//! state is gone with it.
+//! **Promise:** the same answers as Redis, for one process. As `memory`, everything is gone when the process ends. With a
+//! journal on disk (feature `durable`), *every* answer waits until the journal from which it was computed is on disk: after
+//! `kill -9` or a power loss, the reopened stock is what was answered, plus possibly calls that were never answered.
+//! **Not promised:** locks after the process ends; their holders have ended with it.
 //!
 //! One mutex around all of it: a step is a few hash look-ups, far shorter than handing work to another thread, and a
 //! single order of all steps is what makes each of them atomic.
 
 use std::collections::HashMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::news::SharedListener;
 use super::{
-    About, Acquire, Answer, Attempt, CouponOpen, CouponStatus, CouponTerms, EarId, Fence, Hearing, Issue,
-    Listener, MutexStatus, News, Persistence, Release, Renew, Renewal, Store, Token,
+    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
+    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
+    JournalEntry, JournalPosition, Listener, MutexStatus, News, OrderPlace, OrderStatus, OrderWish,
+    Persistence, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish,
+    Store, Terms, Token, UserShare, check_batch, check_orders,
 };
 use crate::clock::{Clock, Moment, Timestamp};
-use crate::config::DEFAULT_CLAIM;
+use crate::config::{Config, DEFAULT_CLAIM};
+#[cfg(feature = "durable")]
+use crate::error::OpenError;
+use crate::error::StoreError;
 use crate::key::Name;
 
+mod campaign;
 mod coupon;
+mod deal;
+mod hold;
+mod journal;
+mod large_map;
+#[cfg(feature = "durable")]
+mod log;
 mod mutex;
+mod order;
+mod shelf;
+mod stock;
+
+use self::journal::Journal;
+use self::stock::{Answered, Sendings, Stock};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -31,13 +52,18 @@ pub struct MemoryStore {
     clock: Clock,
     claim: Duration,
     state: Arc<Mutex<State>>,
+    #[cfg(feature = "durable")]
+    safety: Option<log::Safety>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     mutexes: mutex::Mutexes,
-    coupons: HashMap<Name, coupon::Coupon>,
     ears: Ears,
+    shelves: shelf::Shelves,
+    orders: order::Orders,
+    sendings: Sendings,
+    journal: Journal,
 }
 
 /// Who hears.
@@ -87,24 +113,108 @@ impl MemoryStore {
     /// An empty store that goes by `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        Self::with_claim(clock, DEFAULT_CLAIM)
+        Self::with_journal(clock, DEFAULT_CLAIM, Journal::kept(None))
     }
 
-    /// An empty store that goes by `clock`, with another [claim lease](crate::config::Config::claim).
+    /// An empty store with the configuration's clock, claim lease and journal limit.
     #[must_use]
-    pub fn with_claim(clock: Clock, claim: Duration) -> Self {
-        Self { clock, claim, state: Arc::default() }
+    pub fn with(config: &Config) -> Self {
+        Self::with_journal(config.clock.clone(), config.claim, Journal::kept(config.journal_limit))
     }
 
-    /// Takes the state for one step.
-    fn step(&self) -> (MutexGuard<'_, State>, Now) {
-        let state = lock(&self.state);
-        (state, Now { monotonic: self.clock.monotonic(), wall: self.clock.wall() })
+    fn with_journal(clock: Clock, claim: Duration, journal: Journal) -> Self {
+        let state = State {
+            mutexes: mutex::Mutexes::default(),
+            ears: Ears::default(),
+            shelves: shelf::Shelves::default(),
+            orders: order::Orders::default(),
+            sendings: Sendings::default(),
+            journal,
+        };
+        Self {
+            clock,
+            claim,
+            state: Arc::new(Mutex::new(state)),
+            #[cfg(feature = "durable")]
+            safety: None,
+        }
+    }
+
+    /// One step on the stock. The answer comes when what it was computed from is safe.
+    async fn read<T>(&self, step: impl FnOnce(&mut Stock<'_>) -> T) -> Result<T, StoreError> {
+        self.stock_step(|stock, _, _| Ok(step(stock))).await
+    }
+
+    /// One step on the stock that is not taken twice.
+    async fn once<T: Answered>(
+        &self,
+        sending: &Sending,
+        step: impl FnOnce(&mut Stock<'_>) -> T,
+    ) -> Result<T, StoreError> {
+        self.stock_step(|stock, sendings, now| sendings.once(sending, now.monotonic, || step(stock))).await
+    }
+
+    /// One batch that is not done twice. Without a wish it is none, and its slot has not been used.
+    async fn batch<W, T>(
+        &self,
+        sending: &Sending,
+        wishes: &[W],
+        step: impl FnOnce(&mut Stock<'_>, &[W]) -> Vec<T>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        Vec<T>: Answered,
+    {
+        if wishes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.once(sending, |stock| step(stock, wishes)).await
+    }
+
+    #[cfg(not(feature = "durable"))]
+    async fn stock_step<T>(
+        &self,
+        step: impl FnOnce(&mut Stock<'_>, &mut Sendings, Now) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.take_stock_step(step).0
+    }
+
+    /// Also a denial, a replay and a read wait: what they say depends on what may not be on disk yet.
+    #[cfg(feature = "durable")]
+    async fn stock_step<T>(
+        &self,
+        step: impl FnOnce(&mut Stock<'_>, &mut Sendings, Now) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Some(safety) = &self.safety else { return self.take_stock_step(step).0 };
+        safety.check()?;
+        let (answer, mark) = self.take_stock_step(step);
+        if let Some(mark) = mark {
+            safety.wait(mark).await?;
+        }
+        answer
+    }
+
+    /// Takes the step, and says how much of the journal its answer was computed from.
+    fn take_stock_step<T>(
+        &self,
+        step: impl FnOnce(&mut Stock<'_>, &mut Sendings, Now) -> Result<T, StoreError>,
+    ) -> (Result<T, StoreError>, Option<journal::Mark>) {
+        // Before the lock, because everybody waits for that, and nothing in the stock needs later steps to see later times.
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let State { shelves, orders, sendings, journal, .. } = &mut *state;
+        let answer = step(&mut Stock { shelves, orders, journal, now: now.wall }, sendings, now);
+        (answer, state.journal.mark())
+    }
+
+    fn now(&self) -> Now {
+        Now { monotonic: self.clock.monotonic(), wall: self.clock.wall() }
     }
 
     /// One step on the mutexes; its news are told afterwards.
     fn mutex_step<T>(&self, step: impl FnOnce(&mut mutex::Mutexes, Now, &mut Post<'_>) -> T) -> T {
-        let (mut state, now) = self.step();
+        let mut state = lock(&self.state);
+        // With the lock, so that later steps see later times: fences go by them.
+        let now = self.now();
         let State { mutexes, ears, .. } = &mut *state;
         let mut post = Post::new(&ears.0, self.claim);
         let answer = step(mutexes, now, &mut post);
@@ -117,8 +227,69 @@ impl MemoryStore {
     }
 }
 
+#[cfg(feature = "durable")]
+impl MemoryStore {
+    /// A store whose journal is the file at `path`; what it says is there again.
+    ///
+    /// # Errors
+    ///
+    /// When another process uses the file, when it is no journal or damaged, or when it cannot be written.
+    pub fn open(path: impl AsRef<std::path::Path>, config: &Config) -> Result<Self, OpenError> {
+        let (log, log::Replayed { shelves, orders, .. }, start) = log::open(path.as_ref())?;
+        let mut store = Self::with_journal(config.clock.clone(), config.claim, Journal::OnDisk(log));
+        {
+            let mut state = lock(&store.state);
+            (state.shelves, state.orders) = (shelves, orders);
+        }
+        let state = Arc::downgrade(&store.state);
+        let rebuild = move |replayed| state.upgrade().is_some_and(|state| rebuild(&state, replayed));
+        store.safety = Some(start.begin(rebuild)?);
+        Ok(store)
+    }
+
+    /// Nothing reaches the disk until this is taken back.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn stall_journal(&self, is_stalled: bool) {
+        self.safety.iter().for_each(|safety| safety.stall(is_stalled));
+    }
+
+    /// The next commit is written, and then its sync fails.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn fail_next_sync(&self) {
+        self.safety.iter().for_each(log::Safety::fail_next_sync);
+    }
+
+    /// The disk has room for so many pages, or (`None`) for all.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn limit_journal_pages(&self, max_pages: Option<u32>) {
+        self.safety.iter().for_each(|safety| safety.limit_pages(max_pages));
+    }
+}
+
+/// Puts what the disk has in the place of what memory had. Locks stay: they were never on disk.
+#[cfg(feature = "durable")]
+fn rebuild(state: &Mutex<State>, replayed: log::Replayed) -> bool {
+    let mut state = lock(state);
+    if let Journal::OnDisk(log) = &mut state.journal {
+        log.go_on_after(&replayed);
+    }
+    let log::Replayed { shelves, orders, .. } = replayed;
+    (state.shelves, state.orders, state.sendings) = (shelves, orders, Sendings::default());
+    true
+}
+
+/// How often a step tries before it lets its thread sleep. A step takes a fraction of a microsecond and a sleep takes ten.
+const TRIES: usize = 200;
+
 /// Every step leaves the state whole before anything in it could panic.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    for _ in 0..TRIES {
+        match state.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+        }
+    }
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -189,29 +360,139 @@ impl Store for MemoryStore {
         Hearing::new(is_listening, Registration { state: Arc::clone(&self.state), ear, _is_listening: tells })
     }
 
-    fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {
+    fn partition_of(&self, _: &Campaign) -> u16 {
+        0
+    }
+
+    fn answers_at_once(&self) -> bool {
+        #[cfg(feature = "durable")]
+        return self.safety.is_none();
+        #[cfg(not(feature = "durable"))]
+        true
+    }
+
+    fn campaign_open<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        terms: &'a Terms,
+    ) -> Answer<'a, CampaignOpen> {
         Box::pin(async move {
-            let (mut state, now) = self.step();
-            Ok(coupon::coupon_open(&mut state.coupons, now, coupon, terms))
+            terms.check_for(campaign)?;
+            self.once(sending, |stock| campaign::campaign_open(stock, campaign, terms)).await
         })
     }
 
-    fn coupon_issue<'a>(&'a self, coupon: &'a Name, users: &'a [Name]) -> Answer<'a, Vec<Issue>> {
+    fn campaign_change<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        change: CampaignChange,
+    ) -> Answer<'a, CampaignChanged> {
+        Box::pin(self.once(sending, move |stock| campaign::campaign_change(stock, campaign, change)))
+    }
+
+    fn campaign_read<'a>(&'a self, campaign: &'a Campaign) -> Answer<'a, Option<CampaignStatus>> {
+        Box::pin(self.read(|stock| campaign::campaign_read(stock, campaign)))
+    }
+
+    fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>> {
         Box::pin(async move {
-            super::coupon::check_batch(users)?;
-            let (mut state, now) = self.step();
-            Ok(coupon::coupon_issue(&mut state.coupons, now, coupon, users))
+            check_batch(wishes)?;
+            wishes.iter().try_for_each(IssueWish::check)?;
+            self.batch(sending, wishes, coupon::coupon_issue).await
         })
     }
 
-    fn coupon_read<'a>(&'a self, coupon: &'a Name) -> Answer<'a, Option<CouponStatus>> {
+    fn deal_purchase<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [PurchaseWish],
+    ) -> Answer<'a, Vec<Purchase>> {
         Box::pin(async move {
-            let (state, now) = self.step();
-            Ok(coupon::coupon_read(&state.coupons, now, coupon))
+            check_batch(wishes)?;
+            wishes.iter().try_for_each(PurchaseWish::check)?;
+            self.batch(sending, wishes, deal::deal_purchase).await
+        })
+    }
+
+    fn hold_place<'a>(&'a self, sending: &'a Sending, wishes: &'a [HoldWish]) -> Answer<'a, Vec<HoldPlace>> {
+        Box::pin(async move {
+            check_batch(wishes)?;
+            wishes.iter().try_for_each(HoldWish::check)?;
+            self.batch(sending, wishes, hold::hold_place).await
+        })
+    }
+
+    fn hold_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [SettleWish],
+    ) -> Answer<'a, Vec<HoldSettle>> {
+        Box::pin(async move {
+            check_batch(wishes)?;
+            self.batch(sending, wishes, hold::hold_settle).await
+        })
+    }
+
+    fn grant_revoke<'a>(&'a self, sending: &'a Sending, wishes: &'a [RevokeWish]) -> Answer<'a, Vec<Revoke>> {
+        Box::pin(async move {
+            check_batch(wishes)?;
+            self.batch(sending, wishes, deal::grant_revoke).await
+        })
+    }
+
+    fn order_place<'a>(
+        &'a self,
+        sending: &'a Sending,
+        orders: &'a [OrderWish],
+    ) -> Answer<'a, Vec<OrderPlace>> {
+        Box::pin(async move {
+            check_orders(orders)?;
+            self.batch(sending, orders, order::order_place).await
+        })
+    }
+
+    fn share_read<'a>(&'a self, campaign: &'a Campaign, user: &'a Name) -> Answer<'a, Option<UserShare>> {
+        Box::pin(self.read(|stock| campaign::share_read(stock, campaign, user)))
+    }
+
+    fn hold_read<'a>(&'a self, campaign: &'a Campaign, id: &'a HoldId) -> Answer<'a, Option<HoldStatus>> {
+        Box::pin(self.read(|stock| hold::hold_read(stock, campaign, *id)))
+    }
+
+    fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>> {
+        Box::pin(self.read(|stock| order::order_read(stock, home, id)))
+    }
+
+    fn journal_read(&self, _: u16, after: JournalPosition, limit: usize) -> Answer<'_, Vec<JournalEntry>> {
+        Box::pin(async move {
+            #[cfg(feature = "durable")]
+            if let Some(safety) = &self.safety {
+                return safety.read(after, limit).await;
+            }
+            Ok(lock(&self.state)
+                .journal
+                .in_memory()
+                .map_or_else(Vec::new, |kept| journal::journal_read(kept, after, limit)))
+        })
+    }
+
+    fn journal_trim(&self, _: u16, through: JournalPosition) -> Answer<'_, u64> {
+        Box::pin(async move {
+            let mut state = lock(&self.state);
+            Ok(state.journal.in_memory().map_or(0, |kept| journal::journal_trim(kept, through)))
         })
     }
 
     fn about(&self) -> Answer<'_, About> {
+        #[cfg(feature = "durable")]
+        if let Some(safety) = &self.safety {
+            let (description, persistence) =
+                ("embedded, journal on disk".into(), Persistence::AppendOnlyAlways);
+            let about = About { description, persistence, run_ids: Vec::new() };
+            return Box::pin(ready(safety.check().map(|()| about)));
+        }
         Box::pin(ready(Ok(About {
             description: "memory".into(),
             persistence: Persistence::None,

@@ -13,6 +13,7 @@ use crate::key::Name;
 pub(crate) const RELEASED_KEPT: Duration = Duration::from_secs(60);
 
 /// For how long a queue is remembered after the last word from anybody in it.
+#[cfg(feature = "redis")]
 pub(crate) const QUEUE_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many fences a grant reserves at the most, and one that is pushed to a waiter always: the next holders of the

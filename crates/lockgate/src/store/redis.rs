@@ -7,7 +7,9 @@
 //!
 //! ```text
 //! ear.rs               hears what the scripts publish for this process
-//! mutex.rs coupon.rs   arguments in, answers out: one function per script
+//! mutex.rs campaign.rs coupon.rs deal.rs hold.rs order.rs journal.rs
+//!                      arguments in, answers out: one function per script
+//!   batch.rs           what the calls on the stock have in common
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
 //!     link.rs          re-sends a call until it has an answer or its time is up
 //!       lane.rs        one connection that comes back by itself, to whoever is the master now
@@ -24,16 +26,25 @@ use crate::config::Config;
 use crate::error::OpenError;
 use crate::key::{Keyspace, Name};
 use crate::store::{
-    About, Acquire, Answer, Attempt, CouponOpen, CouponStatus, CouponTerms, EarId, Fence, Hearing, Issue,
-    Listener, MutexStatus, Release, Renew, Renewal, Store, Token,
+    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
+    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
+    JournalEntry, JournalPosition, Listener, MutexStatus, OrderPlace, OrderStatus, OrderWish, Purchase,
+    PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token,
+    UserShare,
 };
 
+mod batch;
+mod campaign;
 mod coupon;
+mod deal;
 mod ear;
 mod greeting;
+mod hold;
+mod journal;
 mod lane;
 mod link;
 mod mutex;
+mod order;
 mod script;
 mod url;
 
@@ -74,6 +85,23 @@ impl RedisStore {
         let scripts = Scripts::new(&mutex::house(config.claim, &keys, link.is_cluster()));
         let stations = Arc::new(stations(&url, config)?);
         Ok(Self { link, keys, scripts, stations })
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl RedisStore {
+    /// The bytes of a call of [`Store::coupon_issue`], for who wants to send them without this library: a bench, to see what
+    /// the library costs.
+    ///
+    /// # Errors
+    ///
+    /// When the wishes do not belong to one partition.
+    pub fn packed_coupon_issue(
+        &self,
+        sending: &crate::store::Sending,
+        wishes: &[crate::store::IssueWish],
+    ) -> Result<Vec<u8>, crate::error::StoreError> {
+        coupon::packed(self, sending, wishes)
     }
 }
 
@@ -133,16 +161,91 @@ impl Store for RedisStore {
         ear::listen(&self.stations, &self.keys, ear, listener)
     }
 
-    fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {
-        Box::pin(coupon::coupon_open(self, coupon, terms))
+    fn partition_of(&self, campaign: &Campaign) -> u16 {
+        self.keys.partition_of(campaign.home())
     }
 
-    fn coupon_issue<'a>(&'a self, coupon: &'a Name, users: &'a [Name]) -> Answer<'a, Vec<Issue>> {
-        Box::pin(coupon::coupon_issue(self, coupon, users))
+    fn campaign_open<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        terms: &'a Terms,
+    ) -> Answer<'a, CampaignOpen> {
+        Box::pin(campaign::campaign_open(self, sending, campaign, terms))
     }
 
-    fn coupon_read<'a>(&'a self, coupon: &'a Name) -> Answer<'a, Option<CouponStatus>> {
-        Box::pin(coupon::coupon_read(self, coupon))
+    fn campaign_change<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        change: CampaignChange,
+    ) -> Answer<'a, CampaignChanged> {
+        Box::pin(campaign::campaign_change(self, sending, campaign, change))
+    }
+
+    fn campaign_read<'a>(&'a self, campaign: &'a Campaign) -> Answer<'a, Option<CampaignStatus>> {
+        Box::pin(campaign::campaign_read(self, campaign))
+    }
+
+    fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>> {
+        Box::pin(coupon::coupon_issue(self, sending, wishes))
+    }
+
+    fn deal_purchase<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [PurchaseWish],
+    ) -> Answer<'a, Vec<Purchase>> {
+        Box::pin(deal::deal_purchase(self, sending, wishes))
+    }
+
+    fn hold_place<'a>(&'a self, sending: &'a Sending, wishes: &'a [HoldWish]) -> Answer<'a, Vec<HoldPlace>> {
+        Box::pin(hold::hold_place(self, sending, wishes))
+    }
+
+    fn hold_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [SettleWish],
+    ) -> Answer<'a, Vec<HoldSettle>> {
+        Box::pin(hold::hold_settle(self, sending, wishes))
+    }
+
+    fn grant_revoke<'a>(&'a self, sending: &'a Sending, wishes: &'a [RevokeWish]) -> Answer<'a, Vec<Revoke>> {
+        Box::pin(deal::grant_revoke(self, sending, wishes))
+    }
+
+    fn order_place<'a>(
+        &'a self,
+        sending: &'a Sending,
+        orders: &'a [OrderWish],
+    ) -> Answer<'a, Vec<OrderPlace>> {
+        Box::pin(order::order_place(self, sending, orders))
+    }
+
+    fn share_read<'a>(&'a self, campaign: &'a Campaign, user: &'a Name) -> Answer<'a, Option<UserShare>> {
+        Box::pin(campaign::share_read(self, campaign, user))
+    }
+
+    fn hold_read<'a>(&'a self, campaign: &'a Campaign, id: &'a HoldId) -> Answer<'a, Option<HoldStatus>> {
+        Box::pin(hold::hold_read(self, campaign, id))
+    }
+
+    fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>> {
+        Box::pin(order::order_read(self, home, id))
+    }
+
+    fn journal_read(
+        &self,
+        partition: u16,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'_, Vec<JournalEntry>> {
+        Box::pin(journal::journal_read(self, partition, after, limit))
+    }
+
+    fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {
+        Box::pin(journal::journal_trim(self, partition, through))
     }
 
     fn about(&self) -> Answer<'_, About> {

@@ -1,105 +1,111 @@
-//! The coupon operations, on Redis.
+//! The coupon operation, on Redis.
 
 use super::RedisStore;
-use super::script::{Script, unsigned};
+use super::batch::{Campaigns, Line, pack};
+use super::script::{Script, ScriptCall, not_understood};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::key::{Kind, Name};
-use crate::store::coupon::check_batch;
-use crate::store::{CouponOpen, CouponStatus, CouponTerms, Issue};
-
-pub(super) async fn coupon_open(
-    store: &RedisStore,
-    coupon: &Name,
-    terms: &CouponTerms,
-) -> Result<CouponOpen, StoreError> {
-    let call = store
-        .scripts
-        .call(Script::CouponOpen, &[store.keys.key(Kind::Coupon, coupon)])
-        .arg(terms.quantity)
-        .arg(micros_or_zero(terms.opens_at))
-        .arg(micros_or_zero(terms.closes_at));
-    let reply = call.send(&store.link).await?;
-    let status = |issued, now| CouponStatus::at(timestamp(now), terms, unsigned(issued));
-    match reply.parts() {
-        ("created", &[issued, now]) => Ok(CouponOpen::Created(status(issued, now))),
-        ("changed", &[issued, now]) => Ok(CouponOpen::Changed(status(issued, now))),
-        ("below-issued", &[issued]) => Ok(CouponOpen::BelowIssued { issued: unsigned(issued) }),
-        _ => reply.unexpected(),
-    }
-}
+use crate::store::{HoldId, Issue, IssueWish, Sending, check_batch};
 
 pub(super) async fn coupon_issue(
     store: &RedisStore,
-    coupon: &Name,
-    users: &[Name],
+    sending: &Sending,
+    wishes: &[IssueWish],
 ) -> Result<Vec<Issue>, StoreError> {
-    check_batch(users)?;
-    if users.is_empty() {
-        return Ok(Vec::new());
-    }
-    let keys = [store.keys.key(Kind::Coupon, coupon), store.keys.key(Kind::CouponUsers, coupon)];
-    let mut call = store.scripts.call(Script::CouponIssue, &keys);
-    for user in users {
-        call = call.arg(user.as_str());
-    }
-    let reply = call.send(&store.link).await?;
-    let (denied, remaining, seqs) = match reply.parts() {
-        ("unknown", []) => return Ok(vec![Issue::Unknown; users.len()]),
-        ("scheduled", [opens_at, remaining, seqs @ ..]) => {
-            (Issue::NotOpen { opens_at: timestamp(*opens_at) }, *remaining, seqs)
-        }
-        ("open", [_, remaining, seqs @ ..]) => (Issue::SoldOut, *remaining, seqs),
-        ("closed", [_, remaining, seqs @ ..]) => (Issue::Closed, *remaining, seqs),
-        _ => return reply.unexpected(),
-    };
-    if seqs.len() != users.len() {
-        return reply.unexpected();
-    }
-    let mut remaining = unsigned(remaining);
-    Ok(seqs.iter().map(|seq| read_answer(*seq, denied, &mut remaining)).collect())
+    check_batch(wishes)?;
+    wishes.iter().try_for_each(IssueWish::check)?;
+    let Some((call, groups)) = prepare(store, sending, wishes)? else { return Ok(Vec::new()) };
+    read_groups(&call.send_for_text(&store.link).await?, &groups, wishes.len())
 }
 
-/// One user's number as the script returns it: see `coupon_issue.lua`.
-fn read_answer(seq: i64, denied: Issue, remaining: &mut u64) -> Issue {
-    match seq {
-        0 => denied,
-        ..0 => Issue::AlreadyIssued { seq: seq.unsigned_abs() },
-        1.. => {
-            *remaining = remaining.saturating_sub(1);
-            Issue::Issued { seq: seq.unsigned_abs(), remaining: *remaining }
-        }
-    }
-}
-
-pub(super) async fn coupon_read(
+/// The bytes of a call, for who wants to send them without this library.
+#[cfg(any(test, feature = "testing"))]
+pub(super) fn packed(
     store: &RedisStore,
-    coupon: &Name,
-) -> Result<Option<CouponStatus>, StoreError> {
-    let call = store.scripts.call(Script::CouponRead, &[store.keys.key(Kind::Coupon, coupon)]);
-    let reply = call.send(&store.link).await?;
-    match reply.parts() {
-        ("unknown", []) => Ok(None),
-        ("known", &[quantity, issued, opens_at, closes_at, now]) => {
-            let terms = CouponTerms {
-                quantity: unsigned(quantity),
-                opens_at: timestamp_unless_zero(opens_at),
-                closes_at: timestamp_unless_zero(closes_at),
-            };
-            Ok(Some(CouponStatus::at(timestamp(now), &terms, unsigned(issued))))
+    sending: &Sending,
+    wishes: &[IssueWish],
+) -> Result<Vec<u8>, StoreError> {
+    Ok(prepare(store, sending, wishes)?.map_or_else(Vec::new, |(call, _)| call.packed()))
+}
+
+/// A call, and which wishes belong to which of its coupons.
+type Prepared<'a> = (ScriptCall<'a>, Vec<Vec<usize>>);
+
+/// The call for these wishes; `None` when there are none.
+fn prepare<'a>(
+    store: &'a RedisStore,
+    sending: &Sending,
+    wishes: &[IssueWish],
+) -> Result<Option<Prepared<'a>>, StoreError> {
+    let Some(first) = wishes.first() else { return Ok(None) };
+    let mut campaigns = Campaigns::with(store, &first.coupon);
+    let mut groups: Vec<Vec<usize>> = vec![Vec::with_capacity(wishes.len())];
+    for (wish, IssueWish { coupon, .. }) in wishes.iter().enumerate() {
+        let place = campaigns.place_of(store, coupon)?;
+        groups.resize_with(campaigns.len(), Vec::new);
+        groups[place].push(wish);
+    }
+    let mut call = store.batch(Script::CouponIssue, sending, &campaigns, []);
+    let (mut packed, mut field) = (String::new(), String::from("u"));
+    for group in &groups {
+        packed.clear();
+        group.iter().for_each(|wish| pack(&mut packed, wishes[*wish].user.as_str()));
+        call = call.arg(group.len()).arg(&packed);
+        for wish in group {
+            field.truncate(1);
+            field.push_str(wishes[*wish].user.as_str());
+            call = call.arg(&field);
         }
-        _ => reply.unexpected(),
+    }
+    Ok(Some((call, groups)))
+}
+
+/// The answers of all groups, back in the order of the wishes.
+fn read_groups(text: &str, groups: &[Vec<usize>], wishes: usize) -> Result<Vec<Issue>, StoreError> {
+    let mut answers = vec![Issue::Unknown; wishes];
+    let mut lines = text.split('\n');
+    for group in groups {
+        let first = lines.next().ok_or_else(|| not_understood(&text))?;
+        if let Some(for_all) = first.strip_prefix("* ") {
+            let answer = read_issue(&Line::new(for_all))?;
+            for (wish, later) in group.iter().zip(0..) {
+                answers[*wish] = after(answer, later);
+            }
+            continue;
+        }
+        for (wish, line) in
+            group.iter().zip(std::iter::once(Some(first)).chain(std::iter::repeat_with(|| lines.next())))
+        {
+            answers[*wish] = read_issue(&Line::new(line.ok_or_else(|| not_understood(&text))?))?;
+        }
+    }
+    if lines.next().is_some() { Err(not_understood(&text)) } else { Ok(answers) }
+}
+
+/// The answer so many places after the first of a group to which all were issued.
+fn after(first: Issue, later: u64) -> Issue {
+    match first {
+        Issue::Issued { seq, remaining } => {
+            Issue::Issued { seq: seq + later, remaining: remaining.saturating_sub(later) }
+        }
+        denied => denied,
     }
 }
 
-fn micros_or_zero(time: Option<Timestamp>) -> u64 {
-    time.map_or(0, Timestamp::as_micros)
-}
-
-fn timestamp(micros: i64) -> Timestamp {
-    Timestamp::from_micros(unsigned(micros))
-}
-
-fn timestamp_unless_zero(micros: i64) -> Option<Timestamp> {
-    (micros != 0).then(|| timestamp(micros))
+fn read_issue(line: &Line<'_>) -> Result<Issue, StoreError> {
+    match line.parts() {
+        ("issued", _) => line.numbers().map(|[seq, remaining]| Issue::Issued { seq, remaining }),
+        ("already", _) => line.numbers().map(|[seq]| Issue::AlreadyIssued { seq }),
+        ("held", id) => {
+            HoldId::parse(id).map(|hold| Issue::Held { hold }).ok_or_else(|| line.not_understood())
+        }
+        ("sold-out", "") => Ok(Issue::SoldOut),
+        ("not-open", _) => {
+            line.numbers().map(|[opens_at]| Issue::NotOpen { opens_at: Timestamp::from_micros(opens_at) })
+        }
+        ("paused", "") => Ok(Issue::Paused),
+        ("closed", "") => Ok(Issue::Closed),
+        ("unknown", "") => Ok(Issue::Unknown),
+        _ => Err(line.not_understood()),
+    }
 }

@@ -9,9 +9,18 @@ use redis::{Arg, Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Valu
 
 use super::link::{Link, Request};
 use crate::error::StoreError;
+use crate::store::{MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING_KEPT};
 
 /// What scripts may include, by the line that does it.
-const SHARED: [(&str, &str); 3] = [
+/// A file that includes another stands before it.
+const SHARED: [(&str, &str); 10] = [
+    ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
+    ("-- include shared/replay.lua\n", include_str!("scripts/shared/replay.lua")),
+    ("-- include shared/load.lua\n", include_str!("scripts/shared/load.lua")),
+    ("-- include shared/sweep.lua\n", include_str!("scripts/shared/sweep.lua")),
+    ("-- include shared/holds.lua\n", include_str!("scripts/shared/holds.lua")),
+    ("-- include shared/shelf.lua\n", include_str!("scripts/shared/shelf.lua")),
+    ("-- include shared/standing.lua\n", include_str!("scripts/shared/standing.lua")),
     ("-- include shared/hand_over.lua\n", include_str!("scripts/shared/hand_over.lua")),
     ("-- include shared/take.lua\n", include_str!("scripts/shared/take.lua")),
     ("-- include shared/pass_on.lua\n", include_str!("scripts/shared/pass_on.lua")),
@@ -19,6 +28,17 @@ const SHARED: [(&str, &str); 3] = [
 
 /// The line in whose place the [`House`]'s rules stand.
 const HOUSE: &str = "-- include the house's rules\n";
+
+/// The line in whose place the rules of the stock stand.
+const STOCK: &str = "-- include the stock's rules\n";
+
+/// The rules of the stock, as a line of Lua.
+fn stock_rules() -> String {
+    let (sending_kept_ms, request_kept_us) = (SENDING_KEPT.as_millis(), REQUEST_KEPT.as_micros());
+    format!(
+        "local sending_kept_ms, request_kept_us, max_sweep, max_quantity = {sending_kept_ms}, {request_kept_us}, {MAX_SWEEP}, {MAX_QUANTITY}\n"
+    )
+}
 
 /// What is the same in every call to this store, written into the scripts: an argument less is a microsecond less.
 #[derive(Clone, Debug)]
@@ -56,15 +76,26 @@ macro_rules! scripts {
 }
 
 scripts! {
+    CampaignChange = "campaign_change",
+    CampaignOpen = "campaign_open",
+    CampaignRead = "campaign_read",
     CouponIssue = "coupon_issue",
-    CouponOpen = "coupon_open",
-    CouponRead = "coupon_read",
+    DealPurchase = "deal_purchase",
+    GrantRevoke = "grant_revoke",
+    HoldPlace = "hold_place",
+    HoldRead = "hold_read",
+    HoldSettle = "hold_settle",
+    JournalRead = "journal_read",
+    JournalTrim = "journal_trim",
     MutexAcquire = "mutex_acquire",
     MutexBreak = "mutex_break",
     MutexRead = "mutex_read",
     MutexRelease = "mutex_release",
     MutexRenew = "mutex_renew",
     MutexYield = "mutex_yield",
+    OrderPlace = "order_place",
+    OrderRead = "order_read",
+    ShareRead = "share_read",
 }
 
 /// All scripts, as one store's servers get them.
@@ -82,7 +113,7 @@ impl Complete {
     fn new(file: &str, house: &House) -> Self {
         let source =
             SHARED.iter().fold(file.to_owned(), |source, (line, shared)| source.replace(line, shared));
-        let source = source.replace(HOUSE, &house.rules());
+        let source = source.replace(HOUSE, &house.rules()).replace(STOCK, &stock_rules());
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { source, sha }
     }
@@ -115,9 +146,30 @@ impl ScriptCall<'_> {
         self
     }
 
+    /// The bytes that are sent.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn packed(&self) -> Vec<u8> {
+        self.evalsha.get_packed_command()
+    }
+
     /// Sends the call and waits for its answer.
     pub(super) async fn send(self, link: &Link) -> Result<Reply, StoreError> {
         Reply::read(link.send(Request::Script(&self)).await?)
+    }
+
+    /// Sends the call and waits for its answer, which is a text.
+    pub(super) async fn send_for_text(self, link: &Link) -> Result<String, StoreError> {
+        match self.send_for_value(link).await? {
+            Value::BulkString(bytes) => {
+                String::from_utf8(bytes).map_err(|text| not_understood(&text.as_bytes().to_vec()))
+            }
+            other => Err(not_understood(&other)),
+        }
+    }
+
+    /// Sends the call and waits for its answer, whatever it is.
+    pub(super) async fn send_for_value(self, link: &Link) -> Result<Value, StoreError> {
+        link.send(Request::Script(&self)).await
     }
 
     /// Runs the script once.
@@ -186,7 +238,7 @@ impl Reply {
     }
 }
 
-fn not_understood(reply: &impl std::fmt::Debug) -> StoreError {
+pub(super) fn not_understood(reply: &impl std::fmt::Debug) -> StoreError {
     StoreError::UnknownOutcome(format!(
         "the script's reply {reply:?} was not understood; do all processes run the same version?"
     ))
@@ -198,123 +250,4 @@ pub(super) fn unsigned(number: i64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    fn house() -> House {
-        let (ears, freed) = ("lg:ear:".into(), "lg:freed".into());
-        House { claim_ms: 1_000, kept_ms: 60_000, ears, freed, skips_absent: true }
-    }
-
-    #[test]
-    fn the_rules_of_the_house_stand_in_the_scripts_that_ask_for_them() {
-        let scripts = Scripts::new(&house());
-        let source = &scripts.0[Script::MutexRelease as usize].source;
-        assert!(source.contains("= '1000', '60000', 'lg:ear:', 'lg:freed', true\n"), "{source}");
-    }
-
-    /// All matches of `pattern(n)` in the text, for n = 1, 2, … and `..`.
-    fn mentions(text: &str, array: &str) -> BTreeSet<String> {
-        text.match_indices(&format!("{array}["))
-            .filter_map(|(at, found)| {
-                text[at + found.len()..].split_once(']').map(|(index, _)| index.to_owned())
-            })
-            .collect()
-    }
-
-    fn header_and_code(source: &str) -> (String, String) {
-        let (header, code): (Vec<_>, Vec<_>) = source.lines().partition(|line| line.starts_with("--"));
-        (header.join("\n"), code.join("\n"))
-    }
-
-    /// The words in `{'word'` or `{word_without_quotes`, after `marker`.
-    fn returned_words(text: &str) -> BTreeSet<String> {
-        text.match_indices("{'")
-            .filter_map(|(at, _)| text[at + 2..].split_once('\'').map(|(word, _)| word.to_owned()))
-            .collect()
-    }
-
-    #[test]
-    fn a_script_uses_exactly_the_keys_and_arguments_that_its_header_names() {
-        for (name, source) in ALL {
-            let (header, code) = header_and_code(source);
-            for array in ["KEYS", "ARGV"] {
-                let (mut declared, used) = (mentions(&header, array), mentions(&code, array));
-                if declared.remove("..") {
-                    let uses_all = [format!("unpack({array})"), format!("= {array}\n")];
-                    assert!(
-                        uses_all.iter().any(|all| code.contains(all)),
-                        "{name} declares {array}[..], in vain"
-                    );
-                }
-                assert_eq!(declared, used, "{name}: {array}");
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_that_a_script_wants_to_include_is_missing() {
-        for (name, source) in ALL {
-            let complete = Complete::new(source, &house()).source;
-            let missing = complete.lines().find(|line| line.contains("-- include")).map(str::to_owned);
-            assert_eq!(missing, None, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_script_binds_each_key_and_argument_to_the_name_in_its_header() {
-        for (name, source) in ALL {
-            let (header, code) = header_and_code(source);
-            for line in
-                header.lines().filter(|line| line.starts_with("-- KEYS[") || line.starts_with("-- ARGV["))
-            {
-                let mut words = line.trim_start_matches("-- ").split_whitespace();
-                let (slot, called) = (words.next().unwrap(), words.next().unwrap());
-                let bound = code.contains(&format!("local {called} = {slot}\n"))
-                    || code.contains(&format!("local {called} = tonumber({slot})\n"));
-                assert!(
-                    bound || slot.ends_with("[..]"),
-                    "{name}: {slot} is called {called} in the header only"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_script_returns_exactly_the_words_that_its_header_lists() {
-        for (name, source) in ALL {
-            let (header, code) = header_and_code(source);
-            let returns =
-                &header[header.find("-- Returns").unwrap_or_else(|| panic!("{name}: no Returns"))..];
-            let mut returned = returned_words(&code);
-            if code.contains("take(") {
-                returned.extend(["granted", "taken", "queued"].map(str::to_owned));
-            }
-            assert_eq!(returned_words(returns), returned, "{name}");
-        }
-    }
-
-    #[test]
-    fn no_script_prints_a_number_with_two_dots() {
-        // `..` turns 1e15 into "1e+15". Concatenating is for text: the right-hand sides known to be text are listed.
-        let text = [
-            "token",
-            "next_token",
-            "waiter",
-            "before",
-            "last",
-            "released_by",
-            "(holder",
-            "string.sub",
-            "string.format",
-        ];
-        for (name, source) in ALL.iter().chain(&SHARED) {
-            let (_, code) = header_and_code(source);
-            for right in code.split("..").skip(1).map(str::trim_start) {
-                assert!(text.iter().any(|text| right.starts_with(text)), "{name}: .. {right}");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,57 +1,139 @@
--- Issues the coupon to each user in turn, as long as there are any.
+-- Issues coupons, each to its users in turn, as long as there are any.
 --
--- KEYS[1]  coupon         see coupon_open.lua
--- KEYS[2]  users          hash user -> seq
--- ARGV[..] user           at most 1,000, each 1 byte to 16 KiB
+-- KEYS[1]  journal        stream of all changes in this partition
+-- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
+-- KEYS[..] keys           of each coupon the campaign, then of each its members, then of each what is due: see
+--                         shared/shelf.lua
+-- ARGV[1]  number         of this batch in its slot
+-- ARGV[2]  passes         reserved for the passes of a line: empty
+-- ARGV[3]  campaigns      how many coupons there are
+-- ARGV[..] arguments      how the journal calls each coupon; then per coupon: how many users, the users packed as
+--                         length:user for the journal, and each as u<user>
 --
--- Returns  {'unknown'}
---          {'scheduled', opens_at_us, remaining, seq..}   too early
---          {'open', 0, remaining, seq..}
---          {'closed', 0, remaining, seq..}                too late
---          remaining is that before this call. One seq per user: above 0 issued now, below 0 issued before (negated),
---          0 denied: by the state, or, when open, because none is left.
-local coupon = KEYS[1]
-local users = KEYS[2]
+-- Returns  lines: per coupon either one line that begins with * and holds for all its users, or one per user
+--          issued seq remaining      after a *, of the first; the others follow
+--          already seq
+--          held hold
+--          sold-out, not-open opens_at_us, paused, closed, unknown
+--          or, for a late copy: late
+local keys = KEYS
+local arguments = ARGV
+local journal = KEYS[1]
+local sending = KEYS[2]
+local number = tonumber(ARGV[1])
+local passes = ARGV[2]
+local campaigns = tonumber(ARGV[3])
+-- include the stock's rules
+-- include shared/replay.lua
 
-local terms = redis.call('HMGET', coupon, 'quantity', 'issued', 'opens_at_us', 'closes_at_us')
-if not terms[1] then
-  return {'unknown'}
-end
-local issued = tonumber(terms[2])
-local remaining = tonumber(terms[1]) - issued
-local opens_at_us = tonumber(terms[3])
-local closes_at_us = tonumber(terms[4])
-
-local time = redis.call('TIME')
-local now_us = time[1] * 1000000 + time[2]
-local answer = {'open', 0, remaining}
-if now_us < opens_at_us then
-  answer = {'scheduled', opens_at_us, remaining}
-elseif closes_at_us > 0 and now_us >= closes_at_us then
-  answer = {'closed', 0, remaining}
-end
-local can_issue = answer[1] == 'open'
-
-local known = redis.call('HMGET', users, unpack(ARGV))
-local new = {}
-local seq_in_this_call = {}
-for place, user in ipairs(ARGV) do
-  local seq = known[place] or seq_in_this_call[user]
-  if seq then
-    answer[place + 3] = -tonumber(seq)
-  elseif can_issue and remaining > 0 then
-    issued = issued + 1
-    remaining = remaining - 1
-    seq_in_this_call[user] = issued
-    new[#new + 1] = user
-    new[#new + 1] = string.format('%.0f', issued)
-    answer[place + 3] = issued
-  else
-    answer[place + 3] = 0
+-- Not in functions and tables, unlike the other scripts: for one user alone, these would cost as much as all the rest.
+local format, now_us = string.format, 0
+for place = 1, campaigns do
+  local opens_at_us, closes_at_us, _, due_at_us = struct.unpack('>dddd', read[place + 1] or no_state, 41)
+  if now_us == 0 and opens_at_us + closes_at_us + due_at_us > 0 then
+    local time = redis.call('TIME')
+    now_us = time[1] * 1000000 + time[2]
+  end
+  if due_at_us > 0 and due_at_us <= now_us then
+    -- include shared/load.lua
+    -- include shared/sweep.lua
+    read = redis.call('MGET', unpack(keys, 2, campaigns + 2))
+    break
   end
 end
-if #new > 0 then
-  redis.call('HSET', users, unpack(new))
-  redis.call('HSET', coupon, 'issued', string.format('%.0f', issued))
+
+local answers, at = {}, campaigns + 4
+for place = 1, campaigns do
+  local count, packed, first = tonumber(arguments[at]), arguments[at + 1], at + 2
+  local last, members, state = first + count - 1, keys[place + campaigns + 2], read[place + 1]
+  at = last + 1
+  local quantity, granted, held, seq, rev, opens_at_us, closes_at_us, per_user, due_at_us, switch =
+    struct.unpack(packing, state or no_state)
+  local left, issued, denial = quantity - granted - held, 0, nil
+  if not state then
+    denial = 'unknown'
+  elseif switch == 3 or closes_at_us > 0 and now_us >= closes_at_us then
+    denial = 'closed'
+  elseif switch == 2 then
+    denial = 'paused'
+  elseif opens_at_us > now_us then
+    denial = 'not-open ' .. format('%.0f', opens_at_us)
+  elseif left <= 0 then
+    denial = 'sold-out'
+  end
+
+  -- One user who is new: found out and inserted in one look-up.
+  if count == 1 and not denial and redis.call('HSETNX', members, arguments[first], format('%d', seq + 1)) == 1 then
+    issued = 1
+    answers[#answers + 1] = '* issued ' .. format('%d %.0f', seq + 1, left - 1)
+  elseif denial == 'unknown' then
+    answers[#answers + 1] = '* unknown'
+  else
+    local known, nobody_has_one = redis.call('HMGET', members, unpack(arguments, first, last)), true
+    for user = 1, count do
+      if known[user] then
+        nobody_has_one = false
+        break
+      end
+    end
+    if nobody_has_one and denial then
+      answers[#answers + 1] = '* ' .. denial
+    else
+      -- All users are new, and there is enough for them: one look-up each to insert them.
+      if nobody_has_one and left >= count then
+        local new, length = {}, 0
+        for user = first, last do
+          new[length + 1] = arguments[user]
+          length = length + 2
+          new[length] = seq + length / 2
+        end
+        if redis.call('HSET', members, unpack(new)) == count then
+          issued = count
+          answers[#answers + 1] = '* issued ' .. format('%d %.0f', seq + 1, left - 1)
+        else
+          -- A user comes twice.
+          redis.call('HDEL', members, unpack(arguments, first, last))
+        end
+      end
+      -- Somebody has one already, or comes twice, or there is not enough for all.
+      if issued == 0 then
+        local new, granted_now, seq_in_this_call = {}, {}, {}
+        for place_of_user = first, last do
+          local user = arguments[place_of_user]
+          local has = known[place_of_user - first + 1] or seq_in_this_call[user]
+          local answer
+          if has and string.sub(has, 1, 1) == 'h' then
+            answer = 'held ' .. string.sub(has, 2)
+          elseif has then
+            answer = 'already ' .. has
+          elseif denial or issued == left then
+            answer = denial or 'sold-out'
+          else
+            issued = issued + 1
+            local seq_text = format('%d', seq + issued)
+            seq_in_this_call[user] = seq_text
+            new[2 * issued - 1] = user
+            new[2 * issued] = seq_text
+            granted_now[issued] = format('%d:', #user - 1) .. string.sub(user, 2)
+            answer = 'issued ' .. seq_text .. ' ' .. format('%.0f', left - issued)
+          end
+          answers[#answers + 1] = answer
+        end
+        packed = table.concat(granted_now)
+        if issued > 0 then
+          redis.call('HSET', members, unpack(new))
+        end
+      end
+    end
+  end
+
+  if issued > 0 then
+    redis.call('XADD', journal, '*', 'campaign', arguments[place + 3], 'rev', format('%d', rev + 1), 'change', 'issued',
+      'seq', format('%d', seq + 1), 'users', packed)
+    redis.call('SET', keys[place + 2], struct.pack(packing, quantity, granted + issued, held, seq + issued, rev + issued,
+      opens_at_us, closes_at_us, per_user, due_at_us, switch))
+  end
 end
+local answer = table.concat(answers, '\n')
+redis.call('SET', sending, struct.pack('>d', number) .. answer, 'PX', sending_kept_ms)
 return answer

@@ -1,0 +1,215 @@
+//! What every call on the stock has in common: its keys, its first arguments, and answers that are lines of text.
+
+use super::RedisStore;
+use super::script::{Script, ScriptCall, not_understood};
+use crate::clock::Timestamp;
+use crate::error::{InvalidInput, StoreError};
+use crate::key::{Kind, Name};
+use crate::store::{Campaign, CampaignKind, Sending, late_copy};
+
+/// The campaigns of a batch, each once.
+pub(super) struct Campaigns<'a> {
+    all: Vec<&'a Campaign>,
+    partition: u16,
+}
+
+impl<'a> Campaigns<'a> {
+    /// None so far; all that are added must belong to the partition of this one.
+    pub(super) fn with(store: &RedisStore, first: &'a Campaign) -> Self {
+        Self { all: vec![first], partition: store.keys.partition_of(first.home()) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The place of `campaign` among the others, from 0; it is added when it is new.
+    pub(super) fn place_of(
+        &mut self,
+        store: &RedisStore,
+        campaign: &'a Campaign,
+    ) -> Result<usize, InvalidInput> {
+        if let Some(place) = self.all.iter().rposition(|known| *known == campaign) {
+            return Ok(place);
+        }
+        if store.keys.partition_of(campaign.home()) != self.partition {
+            let problem = "do not all live in one partition; give them one group".to_owned();
+            return Err(InvalidInput::new("campaigns", problem));
+        }
+        self.all.push(campaign);
+        Ok(self.all.len() - 1)
+    }
+}
+
+impl RedisStore {
+    /// A script that changes campaigns, with its first keys and arguments.
+    pub(super) fn batch(
+        &self,
+        script: Script,
+        sending: &Sending,
+        campaigns: &Campaigns<'_>,
+        more_keys: impl IntoIterator<Item = String>,
+    ) -> ScriptCall<'_> {
+        let mut keys = vec![
+            self.keys.journal(campaigns.partition),
+            self.keys.sending(campaigns.partition, &format!("{}.{}", sending.process, sending.slot)),
+        ];
+        for part in 0..3 {
+            keys.extend(campaigns.all.iter().map(|campaign| self.key_of(campaign, part)));
+        }
+        keys.extend(more_keys);
+        let call = self.scripts.call(script, &keys).arg(sending.number).arg("").arg(campaigns.len());
+        campaigns.all.iter().fold(call, |call, campaign| call.arg(named(campaign)))
+    }
+
+    /// A script that reads one campaign, with its first keys and arguments.
+    pub(super) fn reading(&self, script: Script, campaign: &Campaign) -> ScriptCall<'_> {
+        let mut keys = vec![self.keys.journal(self.keys.partition_of(campaign.home()))];
+        keys.extend((0..3).map(|part| self.key_of(campaign, part)));
+        self.scripts.call(script, &keys).arg(named(campaign))
+    }
+
+    /// One of a campaign's three keys: itself, its members, what is due.
+    fn key_of(&self, campaign: &Campaign, part: usize) -> String {
+        let kind = match campaign.kind {
+            CampaignKind::Coupon => [Kind::Coupon, Kind::CouponMembers, Kind::CouponDue],
+            CampaignKind::Deal => [Kind::Deal, Kind::DealMembers, Kind::DealDue],
+            CampaignKind::Sku => [Kind::Sku, Kind::SkuMembers, Kind::SkuDue],
+        }[part];
+        match &campaign.group {
+            None => self.keys.key(kind, &campaign.name),
+            Some(group) => self.keys.key_in_group(kind, group, &campaign.name),
+        }
+    }
+}
+
+/// How the journal calls a campaign: `coupon::summer`, or with a group (and its length) `sku:4:shopshirt`.
+pub(super) fn named(campaign: &Campaign) -> String {
+    let kind = campaign.kind.as_str();
+    match &campaign.group {
+        None => format!("{kind}::{}", campaign.name),
+        Some(group) => format!("{kind}:{}:{group}{}", group.as_str().len(), campaign.name),
+    }
+}
+
+/// Undoes [`named`].
+pub(super) fn campaign_called(text: &str) -> Option<Campaign> {
+    let (kind, rest) = text.split_once(':')?;
+    let (length, rest) = rest.split_once(':')?;
+    let kind = CampaignKind::from_word(kind)?;
+    let (group, name) =
+        if length.is_empty() { ("", rest) } else { rest.split_at_checked(length.parse().ok()?)? };
+    let name = Name::new("name", name).ok()?;
+    let group = (!length.is_empty()).then(|| Name::new("group", group).ok());
+    match group {
+        None => Some(Campaign::new(kind, name)),
+        Some(group) => Some(Campaign { group: Some(group?), ..Campaign::new(kind, name) }),
+    }
+}
+
+/// Packs texts of any content into one: `5:alice3:bob`.
+pub(super) fn pack(packed: &mut String, text: &str) {
+    use std::fmt::Write as _;
+    // Writing into a String cannot fail.
+    let _ = write!(packed, "{}:", text.len());
+    packed.push_str(text);
+}
+
+/// Undoes [`pack`].
+pub(super) fn unpack(mut packed: &str) -> Option<Vec<&str>> {
+    let mut texts = Vec::new();
+    while !packed.is_empty() {
+        let (length, rest) = packed.split_once(':')?;
+        let (text, rest) = rest.split_at_checked(length.parse().ok()?)?;
+        texts.push(text);
+        packed = rest;
+    }
+    Some(texts)
+}
+
+/// One answer: a word and its numbers.
+#[derive(Debug)]
+pub(super) struct Line<'a>(&'a str);
+
+impl<'a> Line<'a> {
+    pub(super) fn new(line: &'a str) -> Self {
+        Self(line)
+    }
+
+    /// The word, and what follows.
+    pub(super) fn parts(&self) -> (&'a str, &'a str) {
+        self.0.split_once(' ').unwrap_or((self.0, ""))
+    }
+
+    /// The numbers after the word; the answer is not understood unless there are exactly so many.
+    pub(super) fn numbers<const N: usize>(&self) -> Result<[u64; N], StoreError> {
+        let mut numbers = [0; N];
+        let mut words = self.parts().1.split(' ');
+        for number in &mut numbers {
+            *number = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| self.not_understood())?;
+        }
+        if words.next().is_some() { Err(self.not_understood()) } else { Ok(numbers) }
+    }
+
+    /// All numbers after the word.
+    pub(super) fn all_numbers(&self) -> Result<Vec<u64>, StoreError> {
+        let words = self.parts().1.split(' ').filter(|word| !word.is_empty());
+        words.map(|word| word.parse().map_err(|_| self.not_understood())).collect()
+    }
+
+    pub(super) fn not_understood(&self) -> StoreError {
+        if self.0 == "late" { late_copy() } else { not_understood(&self.0) }
+    }
+}
+
+/// Reads one line per wish.
+pub(super) fn read_lines<T>(
+    text: &str,
+    wishes: usize,
+    read: impl Fn(&Line<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let answers = text.split('\n').map(|line| read(&Line::new(line))).collect::<Result<Vec<_>, _>>()?;
+    if answers.len() == wishes { Ok(answers) } else { Err(not_understood(&text)) }
+}
+
+pub(super) fn micros_or_zero(time: Option<Timestamp>) -> u64 {
+    time.map_or(0, Timestamp::as_micros)
+}
+
+pub(super) fn timestamp_unless_zero(micros: u64) -> Option<Timestamp> {
+    (micros != 0).then(|| Timestamp::from_micros(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_packed_comes_out_again(texts in prop::collection::vec(any::<String>(), 0..5)) {
+            let mut packed = String::new();
+            texts.iter().for_each(|text| pack(&mut packed, text));
+            prop_assert_eq!(unpack(&packed).unwrap(), texts);
+        }
+
+        #[test]
+        fn a_campaign_is_called_by_one_name_only(name in ".+", group in proptest::option::of(".+")) {
+            let group = group.map(|group| Name::new("group", group).unwrap());
+            let campaign = Campaign { group, ..Campaign::new(CampaignKind::Sku, Name::new("name", name).unwrap()) };
+            prop_assert_eq!(campaign_called(&named(&campaign)).unwrap(), campaign);
+        }
+    }
+
+    #[test]
+    fn answers_of_another_length_are_not_understood() {
+        assert!(Line::new("issued 1 2").numbers::<2>().is_ok());
+        for wrong in ["issued 1", "issued 1 2 3", "issued 1 x", "issued"] {
+            assert!(matches!(Line::new(wrong).numbers::<2>(), Err(StoreError::UnknownOutcome(_))), "{wrong}");
+        }
+        assert!(matches!(Line::new("late").not_understood(), StoreError::Refused(_)));
+    }
+}

@@ -1,0 +1,108 @@
+//! The operations on campaigns as such, on Redis.
+
+use super::RedisStore;
+use super::batch::{Campaigns, Line, micros_or_zero, timestamp_unless_zero};
+use super::script::Script;
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::key::Name;
+use crate::store::{
+    Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus, Counts, Sending, Switch, Terms,
+    UserShare,
+};
+
+pub(super) async fn campaign_open(
+    store: &RedisStore,
+    sending: &Sending,
+    campaign: &Campaign,
+    terms: &Terms,
+) -> Result<CampaignOpen, StoreError> {
+    terms.check_for(campaign)?;
+    let call = store
+        .batch(Script::CampaignOpen, sending, &Campaigns::with(store, campaign), [])
+        .arg(terms.quantity)
+        .arg(micros_or_zero(terms.opens_at))
+        .arg(micros_or_zero(terms.closes_at))
+        .arg(terms.per_user.unwrap_or(0));
+    let text = call.send_for_text(&store.link).await?;
+    let line = Line::new(&text);
+    match line.parts().0 {
+        "created" => Ok(CampaignOpen::Created(read_standing(&line)?)),
+        "changed" => Ok(CampaignOpen::Changed(read_standing(&line)?)),
+        "below-issued" => line.numbers().map(|[issued]| CampaignOpen::BelowIssued { issued }),
+        _ => Err(line.not_understood()),
+    }
+}
+
+pub(super) async fn campaign_change(
+    store: &RedisStore,
+    sending: &Sending,
+    campaign: &Campaign,
+    change: CampaignChange,
+) -> Result<CampaignChanged, StoreError> {
+    let (word, by) = match change {
+        CampaignChange::Pause => ("pause", 0),
+        CampaignChange::Resume => ("resume", 0),
+        CampaignChange::Close => ("close", 0),
+        CampaignChange::Restock { by } => ("restock", by),
+    };
+    let call = store.batch(Script::CampaignChange, sending, &Campaigns::with(store, campaign), []);
+    let text = call.arg(word).arg(by).send_for_text(&store.link).await?;
+    let line = Line::new(&text);
+    match line.parts().0 {
+        "now" => Ok(CampaignChanged::Now(read_standing(&line)?)),
+        "closed" => Ok(CampaignChanged::Closed),
+        "too-many" => Ok(CampaignChanged::TooMany),
+        "unknown" => Ok(CampaignChanged::Unknown),
+        _ => Err(line.not_understood()),
+    }
+}
+
+pub(super) async fn campaign_read(
+    store: &RedisStore,
+    campaign: &Campaign,
+) -> Result<Option<CampaignStatus>, StoreError> {
+    let text = store.reading(Script::CampaignRead, campaign).send_for_text(&store.link).await?;
+    let line = Line::new(&text);
+    match line.parts().0 {
+        "unknown" => Ok(None),
+        "known" => read_standing(&line).map(Some),
+        _ => Err(line.not_understood()),
+    }
+}
+
+pub(super) async fn share_read(
+    store: &RedisStore,
+    campaign: &Campaign,
+    user: &Name,
+) -> Result<Option<UserShare>, StoreError> {
+    let call = store.reading(Script::ShareRead, campaign).arg(user.as_str());
+    let text = call.send_for_text(&store.link).await?;
+    let line = Line::new(&text);
+    match line.parts().0 {
+        "unknown" => Ok(None),
+        "share" => line
+            .numbers()
+            .map(|[granted, held, seq]| Some(UserShare { granted, held, seq: (seq != 0).then_some(seq) })),
+        _ => Err(line.not_understood()),
+    }
+}
+
+/// What `shared/standing.lua` wrote, after the word.
+fn read_standing(line: &Line<'_>) -> Result<CampaignStatus, StoreError> {
+    let [quantity, granted, held, seq, rev, opens_at, closes_at, per_user, switch, now] = line.numbers()?;
+    let switch = match switch {
+        1 => Switch::Running,
+        2 => Switch::Paused,
+        3 => Switch::Closed,
+        _ => return Err(line.not_understood()),
+    };
+    let terms = Terms {
+        quantity,
+        opens_at: timestamp_unless_zero(opens_at),
+        closes_at: timestamp_unless_zero(closes_at),
+        per_user: (per_user != 0).then_some(per_user),
+    };
+    let counts = Counts { granted, held, seq, rev };
+    Ok(CampaignStatus::at(Timestamp::from_micros(now), &terms, switch, counts))
+}

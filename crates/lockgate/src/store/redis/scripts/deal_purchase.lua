@@ -1,0 +1,71 @@
+-- Sells, each wish in turn, whole or not at all.
+--
+-- KEYS[1]  journal        stream of all changes in this partition
+-- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
+-- KEYS[..] keys           of each deal the campaign, then of each its members, then of each what is due: see
+--                         shared/shelf.lua
+-- ARGV[1]  number         of this batch in its slot
+-- ARGV[2]  passes         reserved for the passes of a line: empty
+-- ARGV[3]  campaigns      how many deals there are
+-- ARGV[..] arguments      how the journal calls each deal; then per wish: which deal, user, quantity, request or nothing
+--
+-- Returns  lines, one per wish
+--          bought seq purchased remaining
+--          already seq purchased remaining     as this request was answered before
+--          reused                              the same request with another user or quantity
+--          limit taken per_user
+--          sold-out remaining
+--          not-open opens_at_us, paused, closed, unknown
+--          or, for a late copy: late
+local keys = KEYS
+local arguments = ARGV
+local journal = KEYS[1]
+local sending = KEYS[2]
+local number = tonumber(ARGV[1])
+local passes = ARGV[2]
+local campaigns = tonumber(ARGV[3])
+-- include the stock's rules
+-- include shared/batch.lua
+
+local function replay(shelf, user, quantity, request)
+  local before = request ~= '' and redis.call('HGET', shelf.members, 'r' .. request)
+  if not before then
+    return nil
+  end
+  local its_quantity, seq, purchased, left, its_user = string.match(before, '^(%d+) (%d+) (%d+) (%d+) (.*)$')
+  if its_user ~= user or tonumber(its_quantity) ~= quantity then
+    return 'reused'
+  end
+  return table.concat({'already', seq, purchased, left}, ' ')
+end
+
+local function purchase(shelf, user, quantity, request)
+  local state = state_of(shelf)
+  if state ~= 'open' then
+    return state
+  end
+  local granted, held = share_of(shelf, user)
+  if shelf.per_user > 0 and granted + held + quantity > shelf.per_user then
+    return 'limit ' .. text(granted + held) .. ' ' .. text(shelf.per_user)
+  elseif remaining(shelf) < quantity then
+    return 'sold-out ' .. text(remaining(shelf))
+  end
+  local seq = grant(shelf, user, quantity)
+  local numbers = table.concat({seq, text(granted + quantity), text(remaining(shelf))}, ' ')
+  record(shelf, 'bought', 'seq', seq, 'user', user, 'quantity', text(quantity), 'request', request)
+  if request ~= '' then
+    redis.call('HSET', shelf.members, 'r' .. request, table.concat({text(quantity), numbers, user}, ' '))
+    do_at(shelf, now_us() + request_kept_us, 'fr' .. request)
+  end
+  return 'bought ' .. numbers
+end
+
+local answers = {}
+for place = at, #arguments, 4 do
+  local shelf, user = shelves[tonumber(arguments[place])], arguments[place + 1]
+  local quantity, request = tonumber(arguments[place + 2]), arguments[place + 3]
+  answers[#answers + 1] = not shelf and 'unknown'
+    or replay(shelf, user, quantity, request)
+    or purchase(shelf, user, quantity, request)
+end
+return finish(answers)

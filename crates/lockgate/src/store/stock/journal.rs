@@ -1,0 +1,155 @@
+//! The journal: every change, in the order in which it happened.
+
+use std::fmt;
+
+use super::{Campaign, CampaignChange, HoldId, Terms};
+use crate::clock::Timestamp;
+use crate::key::Name;
+
+/// A place in a partition's journal. Later entries have larger ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JournalPosition {
+    pub(crate) major: u64,
+    pub(crate) minor: u64,
+}
+
+impl JournalPosition {
+    /// Before the first entry.
+    pub const START: JournalPosition = JournalPosition { major: 0, minor: 0 };
+
+    pub(crate) const fn new(major: u64, minor: u64) -> Self {
+        Self { major, minor }
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once('-')?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl fmt::Display for JournalPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.major, self.minor)
+    }
+}
+
+/// One step of one campaign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// Where it stands.
+    pub position: JournalPosition,
+    /// What has changed.
+    pub campaign: Campaign,
+    /// The number of the change; of several that happened in one step (coupons issued to several users), the first.
+    pub rev: u64,
+    /// When, by the store's clock; on Redis in whole milliseconds.
+    pub at: Timestamp,
+    /// How.
+    pub change: JournalChange,
+}
+
+impl JournalEntry {
+    /// The number of the last change in it.
+    #[must_use]
+    pub fn last_rev(&self) -> u64 {
+        self.rev + self.change.revs() - 1
+    }
+}
+
+/// How a campaign has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "durable", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "durable", serde(tag = "what", rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum JournalChange {
+    /// It was opened, or got other terms.
+    Opened {
+        /// Its terms from then on.
+        terms: Terms,
+    },
+    /// It was paused, resumed, closed or restocked.
+    Changed {
+        /// How.
+        change: CampaignChange,
+    },
+    /// A coupon was issued to these users: one change each, in this order, with consecutive numbers.
+    Issued {
+        /// The number of the first grant.
+        seq: u64,
+        /// Who.
+        users: Vec<Name>,
+    },
+    /// Somebody bought some.
+    Bought {
+        /// The number of the grant.
+        seq: u64,
+        /// Who.
+        user: Name,
+        /// How many.
+        quantity: u64,
+        /// The client's own name for the request, or the order's.
+        request: Option<Name>,
+    },
+    /// Some were put aside.
+    Held {
+        /// Which hold.
+        id: HoldId,
+        /// For whom.
+        user: Name,
+        /// How many.
+        quantity: u64,
+        /// Until when.
+        expires_at: Timestamp,
+    },
+    /// A hold became a grant.
+    Confirmed {
+        /// Which hold.
+        id: HoldId,
+        /// The number of the grant.
+        seq: u64,
+        /// Whose.
+        user: Name,
+        /// How many.
+        quantity: u64,
+    },
+    /// A hold was given back.
+    Cancelled {
+        /// Which hold.
+        id: HoldId,
+        /// Whose.
+        user: Name,
+        /// How many.
+        quantity: u64,
+    },
+    /// A hold's time was over.
+    Expired {
+        /// Which hold.
+        id: HoldId,
+        /// Whose.
+        user: Name,
+        /// How many.
+        quantity: u64,
+    },
+    /// A grant was taken back.
+    Revoked {
+        /// The number of the grant.
+        seq: u64,
+        /// Whose.
+        user: Name,
+        /// How many.
+        quantity: u64,
+    },
+}
+
+impl JournalChange {
+    /// How many changes it is.
+    #[must_use]
+    pub fn revs(&self) -> u64 {
+        match self {
+            JournalChange::Issued { users, .. } => users.len() as u64,
+            _ => 1,
+        }
+    }
+}
