@@ -12,8 +12,11 @@ use tokio::sync::watch;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    About, Acquire, Answer, Attempt, CouponOpen, CouponStatus, CouponTerms, EarId, Fence, Hearing, Issue,
-    Listener, MutexStatus, News, Release, Renew, Renewal, Store, Token,
+    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
+    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
+    JournalEntry, JournalPosition, Listener, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Purchase,
+    PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token,
+    UserShare,
 };
 
 /// How a store can be broken.
@@ -27,6 +30,8 @@ pub enum Break {
     LoseAnswer,
     /// Calls wait until the store is healed, and happen then.
     Hang,
+    /// Calls wait until the store is healed, and end then with [`StoreError::Unavailable`]: nothing happens.
+    HangThenRefuse,
 }
 
 /// How the news of a store can get lost.
@@ -88,6 +93,11 @@ impl BreakableStore {
         self.all.send_replace(None);
     }
 
+    /// Makes it whole but for the calls that [`break_next`](Self::break_next) is waiting for; calls that hang go on.
+    pub fn heal_all_but_next(&self) {
+        self.all.send_replace(None);
+    }
+
     /// How many calls have met what was in force when they were made, the whole ones included.
     #[must_use]
     pub fn calls(&self) -> u64 {
@@ -108,10 +118,13 @@ impl BreakableStore {
                     call.await?;
                     Err(StoreError::UnknownOutcome("broken on purpose".into()))
                 }
-                Some(Break::Hang) => {
+                Some(how @ (Break::Hang | Break::HangThenRefuse)) => {
                     // The sender lives in `self`, so waiting cannot fail.
                     let _ = self.all.subscribe().wait_for(Option::is_none).await;
-                    call.await
+                    match how {
+                        Break::Hang => call.await,
+                        _ => Err(StoreError::Unavailable("broken on purpose".into())),
+                    }
                 }
             }
         })
@@ -169,16 +182,91 @@ impl Store for BreakableStore {
         self.inner.listen(ear, Arc::new(Muffled { listener, loses_news }))
     }
 
-    fn coupon_open<'a>(&'a self, coupon: &'a Name, terms: &'a CouponTerms) -> Answer<'a, CouponOpen> {
-        self.meet(self.inner.coupon_open(coupon, terms))
+    fn partition_of(&self, campaign: &Campaign) -> u16 {
+        self.inner.partition_of(campaign)
     }
 
-    fn coupon_issue<'a>(&'a self, coupon: &'a Name, users: &'a [Name]) -> Answer<'a, Vec<Issue>> {
-        self.meet(self.inner.coupon_issue(coupon, users))
+    fn campaign_open<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        terms: &'a Terms,
+    ) -> Answer<'a, CampaignOpen> {
+        self.meet(self.inner.campaign_open(sending, campaign, terms))
     }
 
-    fn coupon_read<'a>(&'a self, coupon: &'a Name) -> Answer<'a, Option<CouponStatus>> {
-        self.meet(self.inner.coupon_read(coupon))
+    fn campaign_change<'a>(
+        &'a self,
+        sending: &'a Sending,
+        campaign: &'a Campaign,
+        change: CampaignChange,
+    ) -> Answer<'a, CampaignChanged> {
+        self.meet(self.inner.campaign_change(sending, campaign, change))
+    }
+
+    fn campaign_read<'a>(&'a self, campaign: &'a Campaign) -> Answer<'a, Option<CampaignStatus>> {
+        self.meet(self.inner.campaign_read(campaign))
+    }
+
+    fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>> {
+        self.meet(self.inner.coupon_issue(sending, wishes))
+    }
+
+    fn deal_purchase<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [PurchaseWish],
+    ) -> Answer<'a, Vec<Purchase>> {
+        self.meet(self.inner.deal_purchase(sending, wishes))
+    }
+
+    fn hold_place<'a>(&'a self, sending: &'a Sending, wishes: &'a [HoldWish]) -> Answer<'a, Vec<HoldPlace>> {
+        self.meet(self.inner.hold_place(sending, wishes))
+    }
+
+    fn hold_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        wishes: &'a [SettleWish],
+    ) -> Answer<'a, Vec<HoldSettle>> {
+        self.meet(self.inner.hold_settle(sending, wishes))
+    }
+
+    fn grant_revoke<'a>(&'a self, sending: &'a Sending, wishes: &'a [RevokeWish]) -> Answer<'a, Vec<Revoke>> {
+        self.meet(self.inner.grant_revoke(sending, wishes))
+    }
+
+    fn order_place<'a>(
+        &'a self,
+        sending: &'a Sending,
+        orders: &'a [OrderWish],
+    ) -> Answer<'a, Vec<OrderPlace>> {
+        self.meet(self.inner.order_place(sending, orders))
+    }
+
+    fn share_read<'a>(&'a self, campaign: &'a Campaign, user: &'a Name) -> Answer<'a, Option<UserShare>> {
+        self.meet(self.inner.share_read(campaign, user))
+    }
+
+    fn hold_read<'a>(&'a self, campaign: &'a Campaign, id: &'a HoldId) -> Answer<'a, Option<HoldStatus>> {
+        self.meet(self.inner.hold_read(campaign, id))
+    }
+
+    fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>> {
+        self.meet(self.inner.order_read(home, id))
+    }
+
+    fn journal_read(
+        &self,
+        partition: u16,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'_, Vec<JournalEntry>> {
+        self.meet(self.inner.journal_read(partition, after, limit))
+    }
+
+    fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {
+        self.meet(self.inner.journal_trim(partition, through))
     }
 
     fn about(&self) -> Answer<'_, About> {
@@ -208,55 +296,57 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::store::memory::MemoryStore;
-    use crate::store::{IfTaken, Lease};
+    use crate::store::{CampaignKind, IfTaken, Lease};
 
-    fn broken(how: Break) -> (BreakableStore, Name, [Name; 1]) {
+    fn broken(how: Break) -> (BreakableStore, Campaign) {
         let store = BreakableStore::new(Arc::new(MemoryStore::new(Clock::fake())));
         store.break_all(how);
-        (store, Name::new("coupon", "c").unwrap(), [Name::new("user", "u").unwrap()])
+        (store, Campaign::new(CampaignKind::Coupon, Name::new("coupon", "c").unwrap()))
     }
 
     #[tokio::test]
     async fn a_refused_call_does_not_happen() {
-        let (store, coupon, _) = broken(Break::Refuse);
-        let refused = store.coupon_open(&coupon, &CouponTerms::new(1).unwrap()).await;
+        let (store, coupon) = broken(Break::Refuse);
+        let refused = store.campaign_open(&Sending::once(), &coupon, &Terms::new(1).unwrap()).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))));
         store.heal();
-        assert_eq!(store.coupon_read(&coupon).await.unwrap(), None);
+        assert_eq!(store.campaign_read(&coupon).await.unwrap(), None);
     }
 
     #[tokio::test]
     async fn a_call_whose_answer_is_lost_has_happened() {
-        let (store, coupon, _) = broken(Break::LoseAnswer);
-        let lost = store.coupon_open(&coupon, &CouponTerms::new(1).unwrap()).await;
+        let (store, coupon) = broken(Break::LoseAnswer);
+        let lost = store.campaign_open(&Sending::once(), &coupon, &Terms::new(1).unwrap()).await;
         assert!(matches!(lost, Err(StoreError::UnknownOutcome(_))));
         store.heal();
-        assert!(store.coupon_read(&coupon).await.unwrap().is_some());
+        assert!(store.campaign_read(&coupon).await.unwrap().is_some());
     }
 
     #[tokio::test]
     async fn a_hanging_call_happens_when_the_store_is_healed() {
-        let (store, coupon, _) = broken(Break::Hang);
-        let terms = CouponTerms::new(1).unwrap();
-        let mut call = store.coupon_open(&coupon, &terms);
+        let (store, coupon) = broken(Break::Hang);
+        let (sending, terms) = (Sending::once(), Terms::new(1).unwrap());
+        let mut call = store.campaign_open(&sending, &coupon, &terms);
         tokio::select! {
             biased;
             _ = &mut call => panic!("it did not hang"),
             () = tokio::task::yield_now() => {}
         }
         store.heal();
-        assert!(matches!(call.await, Ok(CouponOpen::Created(_))));
+        assert!(matches!(call.await, Ok(CampaignOpen::Created(_))));
     }
 
     #[tokio::test]
     async fn only_the_next_call_can_be_broken() {
-        let (store, coupon, users) = broken(Break::Refuse);
+        let (store, coupon) = broken(Break::Refuse);
+        let wishes = [IssueWish { coupon, user: Name::new("user", "u").unwrap() }];
+        let issue = async || store.coupon_issue(&Sending::once(), &wishes).await;
         store.heal();
         store.break_next(Break::Refuse);
         store.break_next(Break::LoseAnswer);
-        assert!(matches!(store.coupon_issue(&coupon, &users).await, Err(StoreError::Unavailable(_))));
-        assert!(matches!(store.coupon_issue(&coupon, &users).await, Err(StoreError::UnknownOutcome(_))));
-        assert_eq!(store.coupon_issue(&coupon, &users).await.unwrap(), [Issue::Unknown]);
+        assert!(matches!(issue().await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(issue().await, Err(StoreError::UnknownOutcome(_))));
+        assert_eq!(issue().await.unwrap(), [Issue::Unknown]);
     }
 
     /// Writes down what it hears.

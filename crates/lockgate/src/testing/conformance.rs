@@ -25,14 +25,29 @@ use crate::key::Name;
 use crate::store::memory::MemoryStore;
 use crate::store::{Lease, Store, Token};
 
+mod campaign;
 mod coupon;
+mod deal;
 mod ear;
+mod hold;
+mod hold_settling;
+mod journal;
 mod mutex;
 mod mutex_handing_on;
+mod order;
+mod revoke;
+mod stock;
 
-pub use self::coupon::{coupon_issue, coupon_open, coupon_read};
+pub use self::campaign::{campaign_change, campaign_open, campaign_read, share_read};
+pub use self::coupon::coupon_issue;
+pub use self::deal::deal_purchase;
+pub use self::hold::hold_place;
+pub use self::hold_settling::{hold_read, hold_settle};
+pub use self::journal::{journal_read, journal_trim};
 pub use self::mutex::{mutex_acquire, mutex_renew};
 pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
+pub use self::order::{order_place, order_read};
+pub use self::revoke::grant_revoke;
 
 /// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
 #[macro_export]
@@ -40,7 +55,10 @@ macro_rules! conformance_suite {
     ($home:expr) => {
         $crate::conformance_suite! { $home =>
             mutex_acquire mutex_renew mutex_release mutex_yield mutex_read mutex_break
-            coupon_open coupon_issue coupon_read
+            campaign_open campaign_change campaign_read share_read
+            coupon_issue deal_purchase grant_revoke
+            hold_place hold_settle hold_read order_place order_read
+            journal_read journal_trim
         }
     };
     ($home:expr => $($operation:ident)+) => {
@@ -59,6 +77,7 @@ pub struct Home {
     store: Arc<dyn Store>,
     clock: Clock,
     time_can_be_moved: bool,
+    journal: stock::KnownJournal,
 }
 
 impl Home {
@@ -66,14 +85,16 @@ impl Home {
     #[must_use]
     pub fn embedded() -> Self {
         let clock = Clock::fake();
-        Self { store: Arc::new(MemoryStore::new(clock.clone())), clock, time_can_be_moved: true }
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        Self { store, clock, time_can_be_moved: true, journal: stock::KnownJournal::default() }
     }
 
     /// A store that goes by the clock of this machine. Its time cannot be moved, only waited for; the suite needs
     /// about two seconds of it.
     #[must_use]
     pub fn on_this_machine(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: Clock::system(), time_can_be_moved: false }
+        let (clock, journal) = (Clock::system(), stock::KnownJournal::default());
+        Self { store, clock, time_can_be_moved: false, journal }
     }
 
     /// The store.

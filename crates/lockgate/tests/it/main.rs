@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod durable;
+#[cfg(test)]
 mod five_places;
 #[cfg(test)]
 mod lock;
@@ -22,5 +24,11 @@ mod redis_faults;
 mod redis_greeting;
 #[cfg(test)]
 mod services;
+#[cfg(test)]
+mod shop;
+#[cfg(test)]
+mod stock_crowd;
+#[cfg(test)]
+mod stock_model;
 #[cfg(test)]
 mod truth;

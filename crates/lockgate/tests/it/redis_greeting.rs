@@ -123,7 +123,7 @@ async fn two_namespaces_do_not_see_each_other() {
     let one = Gate::open_with(&redis.url(), &config).await.unwrap();
     config.namespace = "two".into();
     let two = Gate::open_with(&redis.url(), &config).await.unwrap();
-    one.coupon("c").unwrap().open(&lockgate::stock::CouponTerms::new(1).unwrap()).await.unwrap();
+    one.coupon("c").unwrap().open(&lockgate::stock::Terms::new(1).unwrap()).await.unwrap();
     assert_eq!(two.coupon("c").unwrap().status().await.unwrap(), None);
 }
 
@@ -160,7 +160,7 @@ async fn several_connections_serve_one_store() {
     let mut config = Config::default();
     config.redis.connections = 3;
     let gate = Gate::open_with(&redis.url(), &config).await.unwrap();
-    gate.coupon("c").unwrap().open(&lockgate::stock::CouponTerms::new(1).unwrap()).await.unwrap();
+    gate.coupon("c").unwrap().open(&lockgate::stock::Terms::new(1).unwrap()).await.unwrap();
     let clients = redis.info("clients", "connected_clients").unwrap();
     // One more is the harness that asks.
     assert_eq!(clients, "4");

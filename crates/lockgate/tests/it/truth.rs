@@ -13,7 +13,8 @@ use lockgate::error::StoreError;
 use lockgate::key::Name;
 use lockgate::store::memory::MemoryStore;
 use lockgate::store::{
-    Acquire, Attempt, CouponTerms, Fence, Issue, Lease, Release, Renew, Renewal, Store, Token,
+    Acquire, Attempt, Campaign, CampaignKind, Fence, Issue, IssueWish, Lease, Release, Renew, Renewal,
+    Sending, Store, Terms, Token,
 };
 use lockgate::testing::breakable::{Break, BreakableStore};
 use lockgate::testing::history::{self, Bounds, Judged, Pending, Recorder, Verdict, Violation, check};
@@ -55,12 +56,13 @@ impl Crowd {
     }
 
     /// Opens the coupon, again if the answer got lost.
-    async fn open_coupon(&self) -> Name {
-        let coupon = Name::new("coupon", "c").unwrap();
+    async fn open_coupon(&self) -> Campaign {
+        let coupon = the_coupon();
         for _ in 0..100 {
             let call = history::Open { campaign: "c".into(), quantity: STOCK, per_user: 1 };
             let pending = self.recorder.invoke(call).unwrap();
-            let answer = self.store.coupon_open(&coupon, &CouponTerms::new(STOCK).unwrap()).await;
+            let answer =
+                self.store.campaign_open(&Sending::once(), &coupon, &Terms::new(STOCK).unwrap()).await;
             if write_down(pending, answer, |_| history::OpenAnswer::Opened).is_ok() {
                 return coupon;
             }
@@ -129,17 +131,21 @@ impl Crowd {
         });
     }
 
-    async fn want_a_coupon(&self, coupon: &Name, user: &str) {
+    async fn want_a_coupon(&self, coupon: &Campaign, user: &str) {
         let call = history::Issue { campaign: "c".into(), user: user.to_owned(), quantity: 1 };
         let pending = self.recorder.invoke(call).unwrap();
-        let users = [Name::new("user", user).unwrap()];
-        let answer = self.store.coupon_issue(coupon, &users).await;
+        let wishes = [IssueWish { coupon: coupon.clone(), user: Name::new("user", user).unwrap() }];
+        let answer = self.store.coupon_issue(&Sending::once(), &wishes).await;
         let _ = write_down(pending, answer, |answers| match answers[0] {
             Issue::Issued { seq, .. } => history::IssueAnswer::Issued { seq },
             Issue::AlreadyIssued { seq } => history::IssueAnswer::Already { seq },
             _ => history::IssueAnswer::Denied,
         });
     }
+}
+
+fn the_coupon() -> Campaign {
+    Campaign::new(CampaignKind::Coupon, Name::new("coupon", "c").unwrap())
 }
 
 /// Writes down what the store said, in the judge's words, and hands it on.
@@ -227,7 +233,7 @@ async fn a_store_with_two_minds_is_found_out() {
         crowd.want_a_coupon(&coupon, user).await;
         assert!(crowd.acquire(&mutex, &Token::random(), a_minute).await.is_some());
     }
-    after.want_a_coupon(&Name::new("coupon", "c").unwrap(), "alice").await;
+    after.want_a_coupon(&the_coupon(), "alice").await;
 
     let verdict = check(&before.recorder.history(), &Bounds::default());
     let found = |kind: fn(&Violation) -> bool| verdict.violations.iter().any(kind);

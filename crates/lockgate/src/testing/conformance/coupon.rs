@@ -1,223 +1,226 @@
-//! What the coupon operations must do.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "assertions: a store that does not answer fails the suite"
-)]
+//! What the coupon operation must do.
+#![expect(clippy::unwrap_used, reason = "assertions: a store that does not answer fails the suite")]
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use super::{Home, fresh, name, nasty_names};
-use crate::clock::Timestamp;
-use crate::key::Name;
+use super::stock::{JOURNAL, is_refused, issue_wishes, limited, terms, unopened};
+use super::{Home, name, nasty_names};
 use crate::store::{
-    CouponOpen, CouponState, CouponStatus, CouponTerms, Issue, MAX_ISSUE_BATCH, MAX_QUANTITY,
+    Campaign, CampaignChange, CampaignKind, Issue, IssueWish, JournalChange, MAX_BATCH, Sending, Settlement,
 };
-
-/// How far ahead a window opens or closes that is waited for; long enough that a busy machine is not too late.
-const MOMENT: Duration = Duration::from_millis(400);
-
-impl Home {
-    async fn open(&self, coupon: &Name, terms: CouponTerms) -> CouponOpen {
-        self.store.coupon_open(coupon, &terms).await.unwrap()
-    }
-
-    async fn issue(&self, coupon: &Name, users: &[&str]) -> Vec<Issue> {
-        let users: Vec<_> = users.iter().map(|user| name(user)).collect();
-        self.store.coupon_issue(coupon, &users).await.unwrap()
-    }
-
-    async fn status(&self, coupon: &Name) -> CouponStatus {
-        self.store.coupon_read(coupon).await.unwrap().unwrap()
-    }
-
-    /// A new coupon of so many.
-    async fn opened(&self, quantity: u64) -> Name {
-        let coupon = fresh("coupon");
-        assert!(matches!(self.open(&coupon, terms(quantity)).await, CouponOpen::Created(_)));
-        coupon
-    }
-
-    /// Returns when the store's wall clock shows that time. A few milliseconds more, because it is waited for by another
-    /// clock, which may be a little faster.
-    async fn wait_until(&self, time: Timestamp) {
-        self.let_pass(time.since(self.clock.wall()) + Duration::from_millis(5)).await;
-    }
-
-    fn in_a_moment(&self) -> Timestamp {
-        // Whole milliseconds, and a little later: what matters is that it lies ahead.
-        Timestamp::from_millis((self.clock.wall() + MOMENT).as_millis() + 1)
-    }
-}
-
-fn terms(quantity: u64) -> CouponTerms {
-    CouponTerms::new(quantity).unwrap()
-}
-
-/// [`Store::coupon_open`](crate::store::Store::coupon_open)
-pub async fn coupon_open(home: &Home) {
-    the_first_opening_creates_and_later_ones_change(home).await;
-    a_quantity_below_what_is_issued_changes_nothing(home).await;
-    the_largest_quantity_is_kept_exactly(home).await;
-    every_name_is_a_coupon_of_its_own(home).await;
-}
-
-async fn the_first_opening_creates_and_later_ones_change(home: &Home) {
-    let coupon = fresh("coupon");
-    let closes_at = home.in_a_moment() + Duration::from_secs(60);
-    let windowed = terms(10).between(None, Some(closes_at)).unwrap();
-
-    let CouponOpen::Created(created) = home.open(&coupon, windowed).await else { panic!("not created") };
-    assert_eq!((created.quantity, created.issued, created.state), (10, 0, CouponState::Open));
-    assert_eq!((created.opens_at, created.closes_at), (None, Some(closes_at)));
-
-    home.issue(&coupon, &["alice"]).await;
-    let CouponOpen::Changed(changed) = home.open(&coupon, terms(20)).await else { panic!("not changed") };
-    assert_eq!((changed.quantity, changed.issued, changed.remaining()), (20, 1, 19));
-    assert_eq!(changed.closes_at, None, "opening replaces all terms");
-    assert_eq!(home.status(&coupon).await, changed);
-}
-
-async fn a_quantity_below_what_is_issued_changes_nothing(home: &Home) {
-    let coupon = home.opened(3).await;
-    home.issue(&coupon, &["a", "b", "c"]).await;
-    let before = home.status(&coupon).await;
-    assert_eq!(home.open(&coupon, terms(2)).await, CouponOpen::BelowIssued { issued: 3 });
-    assert_eq!(home.status(&coupon).await, before);
-    assert!(matches!(home.open(&coupon, terms(3)).await, CouponOpen::Changed(_)));
-}
-
-async fn the_largest_quantity_is_kept_exactly(home: &Home) {
-    let coupon = home.opened(MAX_QUANTITY).await;
-    assert_eq!(home.status(&coupon).await.quantity, MAX_QUANTITY);
-    let answer = home.issue(&coupon, &["alice"]).await;
-    assert_eq!(answer, [Issue::Issued { seq: 1, remaining: MAX_QUANTITY - 1 }]);
-}
-
-async fn every_name_is_a_coupon_of_its_own(home: &Home) {
-    let names = nasty_names(&fresh("coupon"));
-    for (quantity, coupon) in (1..).zip(&names) {
-        assert!(matches!(home.open(coupon, terms(quantity)).await, CouponOpen::Created(_)), "{coupon:?}");
-    }
-    for (quantity, coupon) in (1..).zip(&names) {
-        assert_eq!(home.status(coupon).await.quantity, quantity, "{coupon:?}");
-    }
-}
 
 /// [`Store::coupon_issue`](crate::store::Store::coupon_issue)
 pub async fn coupon_issue(home: &Home) {
+    let _kept = JOURNAL.read().await;
     everybody_gets_one_in_order_until_none_is_left(home).await;
     nobody_gets_two(home).await;
+    it_is_one_per_user_whatever_the_terms_say(home).await;
     an_unknown_coupon_is_unknown_to_everybody(home).await;
     the_window_is_kept_by_the_stores_clock(home).await;
-    more_can_be_added_to_a_sold_out_coupon(home).await;
+    who_has_one_is_told_so_whatever_the_state(home).await;
+    who_holds_one_is_told_which_hold(home).await;
+    one_batch_may_concern_several_coupons(home).await;
     a_user_may_be_called_anything(home).await;
     a_large_batch_is_issued_whole_and_a_larger_one_refused_whole(home).await;
     a_crowd_gets_exactly_what_there_is(home).await;
+    each_issue_is_one_change_of_the_journal(home).await;
+    a_batch_that_is_sent_again_is_issued_once(home).await;
+    what_has_no_wishes_is_no_batch(home).await;
+    only_coupons_are_issued(home).await;
+}
+
+/// The largest number of a batch.
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
+const fn issued(seq: u64, remaining: u64) -> Issue {
+    Issue::Issued { seq, remaining }
+}
+
+const fn already(seq: u64) -> Issue {
+    Issue::AlreadyIssued { seq }
+}
+
+async fn coupon(home: &Home, quantity: u64) -> Campaign {
+    home.opened(CampaignKind::Coupon, terms(quantity)).await
 }
 
 async fn everybody_gets_one_in_order_until_none_is_left(home: &Home) {
-    let coupon = home.opened(3).await;
-    assert_eq!(home.issue(&coupon, &[]).await, []);
-    assert_eq!(
-        home.issue(&coupon, &["a", "b"]).await,
-        [Issue::Issued { seq: 1, remaining: 2 }, Issue::Issued { seq: 2, remaining: 1 }]
-    );
-    assert_eq!(
-        home.issue(&coupon, &["c", "d"]).await,
-        [Issue::Issued { seq: 3, remaining: 0 }, Issue::SoldOut]
-    );
-    assert_eq!(home.status(&coupon).await.issued, 3);
-    assert_eq!(home.issue(&home.opened(0).await, &["a"]).await, [Issue::SoldOut]);
+    let three = coupon(home, 3).await;
+    assert_eq!(home.issue(&three, &[]).await, []);
+    assert_eq!(home.issue(&three, &["a", "b"]).await, [issued(1, 2), issued(2, 1)]);
+    assert_eq!(home.issue(&three, &["c", "d", "e"]).await, [issued(3, 0), Issue::SoldOut, Issue::SoldOut]);
+    assert_eq!(home.issue(&three, &["d"]).await, [Issue::SoldOut]);
+    let status = home.status(&three).await;
+    assert_eq!((status.granted, status.seq, status.rev), (3, 3, 4));
+    assert_eq!(home.issue(&coupon(home, 0).await, &["a"]).await, [Issue::SoldOut]);
+    home.journal_is_whole(&three).await;
+
+    let exactly = coupon(home, 2).await;
+    assert_eq!(home.issue(&exactly, &["a", "b"]).await, [issued(1, 1), issued(2, 0)]);
+    home.journal_is_whole(&exactly).await;
 }
 
 async fn nobody_gets_two(home: &Home) {
-    let coupon = home.opened(3).await;
+    let three = coupon(home, 3).await;
     assert_eq!(
-        home.issue(&coupon, &["a", "a", "b", "a"]).await,
-        [
-            Issue::Issued { seq: 1, remaining: 2 },
-            Issue::AlreadyIssued { seq: 1 },
-            Issue::Issued { seq: 2, remaining: 1 },
-            Issue::AlreadyIssued { seq: 1 },
-        ]
+        home.issue(&three, &["a", "a", "b", "a"]).await,
+        [issued(1, 2), already(1), issued(2, 1), already(1)]
     );
     assert_eq!(
-        home.issue(&coupon, &["b", "c", "d", "a"]).await,
-        [
-            Issue::AlreadyIssued { seq: 2 },
-            Issue::Issued { seq: 3, remaining: 0 },
-            Issue::SoldOut,
-            Issue::AlreadyIssued { seq: 1 },
-        ]
+        home.issue(&three, &["b", "c", "d", "a", "c"]).await,
+        [already(2), issued(3, 0), Issue::SoldOut, already(1), already(3)]
     );
-    assert_eq!(home.status(&coupon).await.issued, 3);
+    assert_eq!(home.status(&three).await.granted, 3);
+    home.journal_is_whole(&three).await;
+}
+
+async fn it_is_one_per_user_whatever_the_terms_say(home: &Home) {
+    let generous = home.opened(CampaignKind::Coupon, limited(9, 5)).await;
+    assert_eq!(home.issue(&generous, &["a", "a"]).await, [issued(1, 8), already(1)]);
 }
 
 async fn an_unknown_coupon_is_unknown_to_everybody(home: &Home) {
-    let coupon = fresh("coupon");
+    let coupon = unopened(CampaignKind::Coupon);
     assert_eq!(home.issue(&coupon, &["a", "b"]).await, [Issue::Unknown, Issue::Unknown]);
-    assert_eq!(home.store.coupon_read(&coupon).await.unwrap(), None, "asking created it");
+    assert_eq!(home.store.campaign_read(&coupon).await.unwrap(), None, "asking created it");
+    assert_eq!(home.journal_of(&coupon).await, []);
 }
 
 async fn the_window_is_kept_by_the_stores_clock(home: &Home) {
-    let (coupon, opens_at) = (fresh("coupon"), home.in_a_moment());
+    let (coupon, opens_at) = (unopened(CampaignKind::Coupon), home.in_a_moment());
     home.open(&coupon, terms(9).between(Some(opens_at), None).unwrap()).await;
     assert_eq!(home.issue(&coupon, &["a"]).await, [Issue::NotOpen { opens_at }]);
     home.wait_until(opens_at).await;
-    assert_eq!(home.issue(&coupon, &["a"]).await, [Issue::Issued { seq: 1, remaining: 8 }]);
+    assert_eq!(home.issue(&coupon, &["a"]).await, [issued(1, 8)]);
 
     let closes_at = home.in_a_moment();
     home.open(&coupon, terms(9).between(None, Some(closes_at)).unwrap()).await;
-    assert_eq!(home.issue(&coupon, &["b"]).await, [Issue::Issued { seq: 2, remaining: 7 }]);
+    assert_eq!(home.issue(&coupon, &["b"]).await, [issued(2, 7)]);
     home.wait_until(closes_at).await;
-    assert_eq!(home.issue(&coupon, &["c", "a"]).await, [Issue::Closed, Issue::AlreadyIssued { seq: 1 }]);
+    assert_eq!(home.issue(&coupon, &["c", "a"]).await, [Issue::Closed, already(1)]);
+    assert_eq!(home.issue(&coupon, &["c"]).await, [Issue::Closed]);
 }
 
-async fn more_can_be_added_to_a_sold_out_coupon(home: &Home) {
-    let coupon = home.opened(1).await;
+async fn who_has_one_is_told_so_whatever_the_state(home: &Home) {
+    let coupon = coupon(home, 2).await;
     home.issue(&coupon, &["a"]).await;
-    assert_eq!(home.issue(&coupon, &["b"]).await, [Issue::SoldOut]);
-    home.open(&coupon, terms(2)).await;
-    assert_eq!(home.issue(&coupon, &["b"]).await, [Issue::Issued { seq: 2, remaining: 0 }]);
+    let id = home.held(&coupon, "b", 1).await;
+    let held = Issue::Held { hold: id };
+    let opens_at = home.in_a_moment() + std::time::Duration::from_secs(60);
+    let who = ["a", "b", "c"];
+    assert_eq!(home.issue(&coupon, &who).await, [already(1), held, Issue::SoldOut]);
+    home.open(&coupon, terms(9).between(Some(opens_at), None).unwrap()).await;
+    assert_eq!(home.issue(&coupon, &who).await, [already(1), held, Issue::NotOpen { opens_at }]);
+    home.change(&coupon, CampaignChange::Pause).await;
+    assert_eq!(home.issue(&coupon, &who).await, [already(1), held, Issue::Paused]);
+    home.change(&coupon, CampaignChange::Close).await;
+    assert_eq!(home.issue(&coupon, &who).await, [already(1), held, Issue::Closed]);
+    home.journal_is_whole(&coupon).await;
+}
+
+async fn who_holds_one_is_told_which_hold(home: &Home) {
+    let coupon = coupon(home, 3).await;
+    let id = home.held(&coupon, "a", 1).await;
+    let held = Issue::Held { hold: id };
+    assert_eq!(home.issue(&coupon, &["a", "b", "a", "c"]).await, [held, issued(1, 1), held, issued(2, 0)]);
+    home.settle(&coupon, id, "a", Settlement::Cancel).await;
+    assert_eq!(home.issue(&coupon, &["a", "d"]).await, [issued(3, 0), Issue::SoldOut]);
+    home.journal_is_whole(&coupon).await;
+}
+
+async fn one_batch_may_concern_several_coupons(home: &Home) {
+    let [three, none, one] = home.opened_together(CampaignKind::Coupon, [3, 0, 1]).await;
+    let unknown = Campaign { name: name("nobody opened this"), ..three.clone() };
+    let wishes: Vec<_> = [
+        (&one, "a"),
+        (&three, "a"),
+        (&unknown, "a"),
+        (&three, "b"),
+        (&none, "a"),
+        (&one, "b"),
+        (&three, "a"),
+        (&three, "c"),
+        (&one, "a"),
+    ]
+    .into_iter()
+    .map(|(coupon, user)| IssueWish { coupon: coupon.clone(), user: name(user) })
+    .collect();
+    assert_eq!(
+        home.store.coupon_issue(&Sending::once(), &wishes).await.unwrap(),
+        [
+            issued(1, 0),
+            issued(1, 2),
+            Issue::Unknown,
+            issued(2, 1),
+            Issue::SoldOut,
+            Issue::SoldOut,
+            already(1),
+            issued(3, 0),
+            already(1),
+        ]
+    );
+    for coupon in [three, none, one] {
+        home.journal_is_whole(&coupon).await;
+    }
 }
 
 async fn a_user_may_be_called_anything(home: &Home) {
     let users = nasty_names(&name("u"));
-    let coupon = home.opened(users.len() as u64).await;
-    let answers = home.store.coupon_issue(&coupon, &users).await.unwrap();
+    let coupon = coupon(home, users.len() as u64 + 1).await;
+    let wish = |user: &_| IssueWish { coupon: coupon.clone(), user: Clone::clone(user) };
+    let wishes: Vec<_> = users.iter().map(wish).collect();
+    let answers = home.store.coupon_issue(&Sending::once(), &wishes).await.unwrap();
     let seqs: Vec<_> = answers.iter().filter_map(issued_seq).collect();
     assert_eq!(seqs, (1..=users.len() as u64).collect::<Vec<_>>());
-    let again = home.store.coupon_issue(&coupon, &users).await.unwrap();
-    assert_eq!(again, seqs.into_iter().map(|seq| Issue::AlreadyIssued { seq }).collect::<Vec<_>>());
+    let again = home.store.coupon_issue(&Sending::once(), &wishes).await.unwrap();
+    assert_eq!(again, seqs.into_iter().map(already).collect::<Vec<_>>());
+    let changes = home.journal_is_whole(&coupon).await;
+    assert_eq!(issued_to(&changes), users);
+}
+
+/// Everybody to whom the journal says that a coupon was issued, in that order.
+fn issued_to(changes: &[JournalChange]) -> Vec<crate::key::Name> {
+    let users = changes.iter().filter_map(|change| match change {
+        JournalChange::Issued { users, .. } => Some(users.clone()),
+        _ => None,
+    });
+    users.flatten().collect()
 }
 
 async fn a_large_batch_is_issued_whole_and_a_larger_one_refused_whole(home: &Home) {
-    let users: Vec<_> = (0..=MAX_ISSUE_BATCH).map(|user| name(&format!("user-{user}"))).collect();
-    let coupon = home.opened(users.len() as u64).await;
-    let refused = home.store.coupon_issue(&coupon, &users).await;
-    assert!(refused.is_err(), "{refused:?}");
-    assert_eq!(home.status(&coupon).await.issued, 0);
-    let answers = home.store.coupon_issue(&coupon, &users[..MAX_ISSUE_BATCH]).await.unwrap();
-    assert_eq!(answers.iter().filter_map(issued_seq).count(), MAX_ISSUE_BATCH);
+    let users: Vec<_> = (0..=MAX_BATCH).map(|user| format!("user-{user}")).collect();
+    let users: Vec<_> = users.iter().map(String::as_str).collect();
+    let coupon = coupon(home, users.len() as u64).await;
+    let too_many = issue_wishes(&coupon, &users);
+    is_refused(&home.store.coupon_issue(&Sending::once(), &too_many).await);
+    assert_eq!(home.status(&coupon).await.granted, 0);
+    let answers = home.issue(&coupon, &users[..MAX_BATCH]).await;
+    assert_eq!(answers.iter().filter_map(issued_seq).count(), MAX_BATCH);
+    // And one in which almost everybody has one already.
+    let answers = home.issue(&coupon, &users[1..]).await;
+    assert_eq!((answers[0], answers[MAX_BATCH - 1]), (already(2), issued(MAX_BATCH as u64 + 1, 0)));
+    home.journal_is_whole(&coupon).await;
 }
 
 /// 300 people, each asking three times in three different crowds, for 100 coupons.
 async fn a_crowd_gets_exactly_what_there_is(home: &Home) {
-    let coupon = home.opened(100).await;
+    let coupon = coupon(home, 100).await;
     let mut crowds = tokio::task::JoinSet::new();
     for crowd in 0..90 {
         let (store, coupon) = (home.store.clone(), coupon.clone());
-        let users: Vec<_> =
-            (0..10).map(|place| name(&format!("user-{}", (crowd * 10 + place) % 300))).collect();
-        crowds.spawn(async move { store.coupon_issue(&coupon, &users).await.unwrap() });
+        crowds.spawn(async move {
+            let users: Vec<_> = (0..10).map(|place| format!("user-{}", (crowd * 10 + place) % 300)).collect();
+            let users: Vec<_> = users.iter().map(String::as_str).collect();
+            store.coupon_issue(&Sending::once(), &issue_wishes(&coupon, &users)).await.unwrap()
+        });
     }
     let answers: Vec<_> = crowds.join_all().await.into_iter().flatten().collect();
     let seqs: Vec<_> = answers.iter().filter_map(issued_seq).collect();
     assert_eq!(seqs.len(), 100, "so many were issued");
     assert_eq!(seqs.into_iter().collect::<BTreeSet<_>>(), (1..=100).collect());
-    assert_eq!(home.status(&coupon).await.issued, 100);
+    assert_eq!(home.status(&coupon).await.granted, 100);
+    let users = issued_to(&home.journal_is_whole(&coupon).await);
+    assert_eq!(users.into_iter().collect::<BTreeSet<_>>().len(), 100, "somebody got two");
 }
 
 fn issued_seq(answer: &Issue) -> Option<u64> {
@@ -227,23 +230,61 @@ fn issued_seq(answer: &Issue) -> Option<u64> {
     }
 }
 
-/// [`Store::coupon_read`](crate::store::Store::coupon_read)
-pub async fn coupon_read(home: &Home) {
-    assert_eq!(home.store.coupon_read(&fresh("coupon")).await.unwrap(), None);
-    let (coupon, opens_at) = (fresh("coupon"), home.in_a_moment());
-    let closes_at = opens_at + Duration::from_millis(1);
-    home.open(&coupon, terms(1).between(Some(opens_at), Some(closes_at)).unwrap()).await;
-    let status = home.status(&coupon).await;
-    assert_eq!((status.quantity, status.issued, status.remaining()), (1, 0, 1));
-    assert_eq!((status.opens_at, status.closes_at), (Some(opens_at), Some(closes_at)));
-    assert_eq!(status.state, CouponState::Scheduled);
+async fn each_issue_is_one_change_of_the_journal(home: &Home) {
+    let coupon = coupon(home, 4).await;
+    home.issue(&coupon, &["a", "b"]).await;
+    assert_eq!(home.status(&coupon).await.rev, 3);
+    home.issue(&coupon, &["b", "c", "b", "d", "e"]).await;
+    assert_eq!(home.status(&coupon).await.rev, 5);
+    home.issue(&coupon, &["a", "e"]).await;
+    let users = |users: &[&str]| users.iter().map(|user| name(user)).collect::<Vec<_>>();
+    assert_eq!(
+        home.journal_is_whole(&coupon).await,
+        [
+            JournalChange::Opened { terms: terms(4) },
+            JournalChange::Issued { seq: 1, users: users(&["a", "b"]) },
+            JournalChange::Issued { seq: 3, users: users(&["c", "d"]) },
+        ]
+    );
+}
 
-    home.wait_until(closes_at).await;
-    assert_eq!(home.status(&coupon).await.state, CouponState::Closed);
+async fn a_batch_that_is_sent_again_is_issued_once(home: &Home) {
+    let coupon = coupon(home, 9).await;
+    let (first, later) = (issue_wishes(&coupon, &["a", "b", "a"]), issue_wishes(&coupon, &["c"]));
+    home.is_done_once(
+        &coupon,
+        async |sending| home.store.coupon_issue(sending, &first).await,
+        async |sending| home.store.coupon_issue(sending, &later).await,
+    )
+    .await;
+    // Every slot of every process is for itself.
+    let process = crate::store::Token::random();
+    for (slot, seq) in [(0, 4), (1, 5), (u16::MAX, 6)] {
+        let (sending, user) =
+            (Sending { process, slot, number: MAX_NUMBER - u64::from(slot) }, slot.to_string());
+        let wishes = issue_wishes(&coupon, &[&user]);
+        for _ in 0..2 {
+            let answers = home.store.coupon_issue(&sending, &wishes).await.unwrap();
+            assert_eq!(answers, [issued(seq, 9 - seq)]);
+        }
+    }
+}
 
-    home.open(&coupon, terms(1)).await;
-    assert_eq!(home.status(&coupon).await.state, CouponState::Open);
-    home.issue(&coupon, &["a"]).await;
-    let status = home.status(&coupon).await;
-    assert_eq!((status.issued, status.remaining(), status.state), (1, 0, CouponState::SoldOut));
+async fn what_has_no_wishes_is_no_batch(home: &Home) {
+    let (coupon, process) = (coupon(home, 9).await, crate::store::Token::random());
+    let sent = |number| Sending { process, slot: 0, number };
+    assert_eq!(home.store.coupon_issue(&sent(5), &[]).await.unwrap(), []);
+    for _ in 0..2 {
+        let answers = home.store.coupon_issue(&sent(4), &issue_wishes(&coupon, &["a"])).await.unwrap();
+        assert_eq!(answers, [issued(1, 8)]);
+    }
+    assert_eq!(home.store.coupon_issue(&sent(3), &[]).await.unwrap(), []);
+}
+
+async fn only_coupons_are_issued(home: &Home) {
+    for kind in [CampaignKind::Deal, CampaignKind::Sku] {
+        let other = home.opened(kind, terms(9)).await;
+        is_refused(&home.store.coupon_issue(&Sending::once(), &issue_wishes(&other, &["a"])).await);
+        assert_eq!(home.status(&other).await.rev, 1);
+    }
 }
