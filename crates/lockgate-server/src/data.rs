@@ -57,6 +57,11 @@ impl DataFolder {
         Ok((token, true))
     }
 
+    /// Where the embedded store keeps its journal.
+    pub(crate) fn journal_path(&self) -> PathBuf {
+        self.path.join("journal.db")
+    }
+
     pub(crate) fn admin_token_path(&self) -> PathBuf {
         self.path.join("admin-token")
     }

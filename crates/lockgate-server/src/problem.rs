@@ -95,6 +95,7 @@ impl From<StoreError> for Problem {
     fn from(why: StoreError) -> Self {
         let (code, detail) = match why {
             StoreError::InvalidInput(why) => return why.into(),
+            StoreError::Busy { retry_after } => return busy(retry_after),
             StoreError::UnknownOutcome(_) => (
                 "unknown-outcome",
                 "The store did not answer: the call may or may not have happened. Ask again to find out.",
@@ -117,4 +118,15 @@ impl From<StoreError> for Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "The store did not answer", detail)
             .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
+}
+
+/// Too many callers wait already.
+fn busy(retry_after: std::time::Duration) -> Problem {
+    let detail =
+        "Too many callers wait already, nothing has changed. Try again after the time in Retry-After.";
+    // The header knows whole seconds only.
+    let seconds = retry_after.as_secs().max(1);
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "busy", "Too many callers wait", detail)
+        .with("retry_after_ms", retry_after.as_millis().try_into().unwrap_or(u64::MAX).into())
+        .with_header(RETRY_AFTER, HeaderValue::from(seconds))
 }

@@ -5,12 +5,15 @@ use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use lockgate::Gate;
 use lockgate::config::Config;
+use lockgate::error::OpenError;
 use lockgate::store::About;
+use lockgate::store::memory::MemoryStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +31,8 @@ const DRAIN_BOUND: Duration = Duration::from_secs(10);
 pub struct ServeConfig {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// The store's URL: `memory` or one of Redis.
+    /// The store's URL: `memory` (decisions in memory, every one of them in a journal in the data folder before it is
+    /// answered) or one of Redis.
     pub store: String,
     /// The data folder, for the embedded store.
     pub data: PathBuf,
@@ -74,9 +78,11 @@ impl Server {
         refuse_open_doors(&config)?;
         let is_embedded = config.store == "memory";
         let data = if is_embedded { Some(DataFolder::take(&config.data)?) } else { None };
-        let gate = Gate::open_with(&config.store, &config.gate)
-            .await
-            .map_err(|why| StartError::new(why.to_string()))?;
+        let gate = match &data {
+            Some(data) => open_embedded(data, &config.gate),
+            None => Gate::open_with(&config.store, &config.gate).await,
+        };
+        let gate = gate.map_err(|why| StartError::new(why.to_string()))?;
         let about = gate.store().about().await.map_err(|why| StartError::new(why.to_string()))?;
         let listener =
             TcpListener::bind(config.listen).await.map_err(|why| cannot_listen(config.listen, &why))?;
@@ -155,6 +161,12 @@ impl AdminToken {
             )),
         }
     }
+}
+
+/// The embedded store, with its journal in the data folder.
+fn open_embedded(data: &DataFolder, config: &Config) -> Result<Gate, OpenError> {
+    let store = MemoryStore::open(data.journal_path(), config)?;
+    Ok(Gate::on_with(Arc::new(store), config))
 }
 
 fn refuse_open_doors(config: &ServeConfig) -> Result<(), StartError> {

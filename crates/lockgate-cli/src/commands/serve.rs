@@ -17,7 +17,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "LOCKGATE_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
 
-    /// memory, redis://…, rediss://…, redis+sentinel://…/master-name or redis+cluster://…
+    /// memory (with a journal in the data folder), redis://…, rediss://…, redis+sentinel://…/master-name or redis+cluster://…
     #[arg(
         long,
         env = "LOCKGATE_STORE",

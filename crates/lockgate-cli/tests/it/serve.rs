@@ -13,7 +13,7 @@ use crate::process::{ADMIN_TOKEN, ServerProcess};
 fn it_serves_without_any_service_and_says_where_to_look_next() {
     let data = tempfile::tempdir().unwrap();
     let server = ServerProcess::start(data.path(), &[]);
-    assert!(server.welcome.contains("store: memory"), "{}", server.welcome);
+    assert!(server.welcome.contains("store: embedded, journal on disk"), "{}", server.welcome);
     assert!(
         server.welcome.contains("/readyz") && server.welcome.contains("/v1/coupons"),
         "{}",
@@ -30,6 +30,20 @@ fn it_serves_without_any_service_and_says_where_to_look_next() {
     assert_eq!(server.post("/v1/coupons/welcome/issues", &json!({ "user": "alice" })).0, 201);
     assert_eq!(server.post("/v1/coupons/welcome/issues", &json!({ "user": "bob" })).0, 409);
     assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn what_it_issued_is_there_again_when_it_is_started_again() {
+    let data = tempfile::tempdir().unwrap();
+    let server = ServerProcess::start(data.path(), &[]);
+    assert_eq!(server.put("/v1/coupons/welcome", &json!({ "quantity": 1 })).0, 201);
+    assert_eq!(server.post("/v1/coupons/welcome/issues", &json!({ "user": "alice" })).0, 201);
+    // Killed, not stopped.
+    drop(server);
+    let server = ServerProcess::start(data.path(), &[]);
+    let (status, again) = server.post("/v1/coupons/welcome/issues", &json!({ "user": "alice" }));
+    assert_eq!((status, &again["seq"]), (200, &json!(1)), "{again}");
+    assert_eq!(server.post("/v1/coupons/welcome/issues", &json!({ "user": "bob" })).0, 409);
 }
 
 #[test]

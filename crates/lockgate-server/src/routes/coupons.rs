@@ -4,7 +4,7 @@ use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::StatusCode;
 use lockgate::clock::Timestamp;
-use lockgate::stock::{CouponOpen, CouponStatus, CouponTerms, Issue};
+use lockgate::stock::{CampaignOpen, CampaignStatus, Issue, Terms};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -38,12 +38,12 @@ pub(crate) struct CouponBody {
 }
 
 impl CouponBody {
-    fn new(id: String, status: &CouponStatus) -> Self {
+    fn new(id: String, status: &CampaignStatus) -> Self {
         Self {
             id,
             quantity: status.quantity,
-            issued: status.issued,
-            held: 0,
+            issued: status.granted,
+            held: status.held,
             remaining: status.remaining(),
             state: status.state.as_str(),
             opens_at: status.opens_at.map(Rfc3339),
@@ -60,11 +60,11 @@ pub(crate) async fn put_coupon(
     Json(body): Json<PutCoupon>,
 ) -> Result<(StatusCode, JsonBody<CouponBody>), Problem> {
     let time = |time: Option<Rfc3339>| time.map(|Rfc3339(time)| time);
-    let terms = CouponTerms::new(body.quantity)?.between(time(body.opens_at), time(body.closes_at))?;
+    let terms = Terms::new(body.quantity)?.between(time(body.opens_at), time(body.closes_at))?;
     match state.gate.coupon(&id)?.open(&terms).await? {
-        CouponOpen::Created(status) => Ok((StatusCode::CREATED, JsonBody(CouponBody::new(id, &status)))),
-        CouponOpen::Changed(status) => Ok((StatusCode::OK, JsonBody(CouponBody::new(id, &status)))),
-        CouponOpen::BelowIssued { issued } => Err(below_issued(issued)),
+        CampaignOpen::Created(status) => Ok((StatusCode::CREATED, JsonBody(CouponBody::new(id, &status)))),
+        CampaignOpen::Changed(status) => Ok((StatusCode::OK, JsonBody(CouponBody::new(id, &status)))),
+        CampaignOpen::BelowIssued { issued } => Err(below_issued(issued)),
     }
 }
 
@@ -124,6 +124,19 @@ fn denial(denied: Issue) -> Problem {
             "Its time is over; nobody gets one any more.",
         ),
         Issue::Unknown => unknown_coupon(),
+        Issue::Paused => Problem::new(
+            StatusCode::FORBIDDEN,
+            "paused",
+            "The coupon is paused",
+            "Nobody gets one until it is resumed; ask again later.",
+        ),
+        Issue::Held { hold } => Problem::new(
+            StatusCode::CONFLICT,
+            "held",
+            "One is held for the user already",
+            "Confirm or cancel the hold.",
+        )
+        .with("hold", json!(hold.to_string())),
         _ => Problem::new(StatusCode::CONFLICT, "sold-out", "The coupon is sold out", "None is left."),
     }
 }
