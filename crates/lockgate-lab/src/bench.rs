@@ -36,7 +36,7 @@ mod tally;
 mod yardstick;
 
 use self::command_count::CommandCounter;
-use self::frame::{Pace, run_case};
+use self::frame::{Case, Pace, run_case};
 pub use self::lock::LockPoint;
 use self::lock::Stage;
 use self::report::Report;
@@ -69,6 +69,8 @@ pub enum Subject {
     Cost,
     /// Issuing coupons, to so many tasks at once; to the numbers that the docs report when there is none.
     Stock(Option<usize>),
+    /// What so many issued coupons cost.
+    StockSize(u64),
 }
 
 /// The prefix of every key that a bench writes.
@@ -112,11 +114,24 @@ async fn measure(
             return lock::held::hold_many(url, locks, options.seconds, counter).await?.print(options.json);
         }
         Subject::Cost => return lock::cost::measure(url, options.rounds, options.json, counter).await,
-        Subject::Stock(tasks) => stock::cases(url, tasks).await?,
+        Subject::StockSize(users) => return stock::size::measure(url, users, options.json, counter).await,
+        Subject::Stock(tasks) => {
+            let stage = stock::stage(url, tasks).await?;
+            return run_cases(&stage.cases, &pace, options.json, counter).await;
+        }
     };
-    let mut report = Report::new(options.json, io::stdout());
-    for case in &cases {
-        run_case(case, &pace, counter, &mut report).await?;
+    run_cases(&cases, &pace, options.json, counter).await
+}
+
+async fn run_cases(
+    cases: &[Case],
+    pace: &Pace,
+    as_json: bool,
+    counter: &CommandCounter,
+) -> Result<(), Failure> {
+    let mut report = Report::new(as_json, io::stdout());
+    for case in cases {
+        run_case(case, pace, counter, &mut report).await?;
     }
     report.finish()?;
     Ok(())
@@ -137,9 +152,15 @@ fn raw_client(url: &str) -> Result<redis::Client, Failure> {
     Ok(redis::Client::open(url.into_connection_info()?.set_tcp_settings(settings))?)
 }
 
+/// A connection that waits for as long as it takes: on a machine that is busy on purpose, the usual half second is not enough.
+async fn patient_connection(url: &str) -> Result<redis::aio::MultiplexedConnection, Failure> {
+    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+    Ok(raw_client(url)?.get_multiplexed_async_connection_with_config(&patient).await?)
+}
+
 /// Leaves somebody else's Redis as it was found.
 async fn remove_our_keys(url: &str) -> Result<(), Failure> {
-    let mut connection = raw_client(url)?.get_multiplexed_async_connection().await?;
+    let mut connection = patient_connection(url).await?;
     let mut cursor = 0_u64;
     loop {
         let mut scan = redis::cmd("SCAN");

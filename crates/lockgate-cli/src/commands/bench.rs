@@ -48,6 +48,14 @@ enum BenchSubject {
         #[command(flatten)]
         options: Options,
     },
+    /// What many issued coupons cost: memory, Redis' time per call, start-up of the embedded store
+    StockSize {
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..))]
+        users: u64,
+        #[command(flatten)]
+        options: Options,
+    },
     /// A process that `bench lock` starts
     #[command(hide = true)]
     LockCrew { threads: usize, orders: String },
@@ -90,6 +98,7 @@ impl Bench {
             BenchSubject::LockHeld { locks, options } => (Subject::Held(locks), options),
             BenchSubject::LockCost(options) => (Subject::Cost, options),
             BenchSubject::Stock { tasks, options } => (Subject::Stock(tasks.map(usize::from)), options),
+            BenchSubject::StockSize { users, options } => (Subject::StockSize(users), options),
             BenchSubject::LockCrew { threads, orders } => {
                 return runtime_of(threads)?.block_on(bench::serve_in_crew(&orders));
             }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use lockgate::error::without_secrets;
 use redis::aio::MultiplexedConnection;
 
-use super::Failure;
+use super::{Failure, patient_connection};
 
 /// Reads the statistics over a connection of its own.
 pub(super) struct CommandCounter {
@@ -29,7 +29,7 @@ pub(super) struct Effort {
 
 impl CommandCounter {
     pub(super) async fn connect(url: &str) -> Result<Self, Failure> {
-        let connection = redis::Client::open(url)?.get_multiplexed_async_connection().await;
+        let connection = patient_connection(url).await;
         let connection = connection.map_err(|why| {
             let url = without_secrets(url);
             format!(
