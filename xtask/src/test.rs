@@ -15,6 +15,14 @@ const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fas
 /// The library as somebody compiles it who wants no Redis.
 const NO_DEFAULT_FEATURES: &[&str] = &["check", "--package", "lockgate", "--no-default-features"];
 
+/// The examples that need no service: each checks itself, and must end well.
+const EXAMPLES: [(&str, &str); 4] = [
+    ("example coupon", "coupon"),
+    ("example fencing", "fencing"),
+    ("example order", "order"),
+    ("example time_deal", "time_deal"),
+];
+
 /// What the README tells people to type first: it must build, and it must be the binary `lockgate`.
 const RELEASE: &[&str] = &["run", "--release", "--quiet", "--", "--version"];
 
@@ -27,6 +35,12 @@ pub(crate) fn everything() -> Result<(), String> {
     steps.cargo("library without features", NO_DEFAULT_FEATURES)?;
     steps.run("library without features is lean", lean::check)?;
     steps.cargo("tests", TESTS)?;
+    for (step, example) in EXAMPLES {
+        steps.cargo(
+            step,
+            &["run", "--package", "lockgate", "--all-features", "--quiet", "--example", example],
+        )?;
+    }
     steps.cargo("release build", RELEASE)?;
     steps.finish();
     Ok(())
