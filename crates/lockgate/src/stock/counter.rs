@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! caller 1 ── call ──────────────▶          alone: no queue, no task
-//! caller 2 ─── call ─────────────▶
+//! caller 2 ─── call ─────────────▶          in a task, as all the others
 //! caller 3 ──┐
 //! caller 4 ──┼─ wait ─▶ one call for 3, 4, 5 as soon as one of the two has ended
 //! caller 5 ──┘

@@ -41,20 +41,25 @@ impl Disk {
 
     /// Opens the journal; whoever had it before may take a moment to let go.
     async fn open(&self) -> (Arc<MemoryStore>, Gate) {
-        let config = Config::default();
-        let mut opened = None;
-        assert!(
-            eventually_async(SOON, async || {
-                opened = MemoryStore::open(self.path(), &config).ok();
-                opened.is_some()
-            })
-            .await,
-            "{:?}",
-            MemoryStore::open(self.path(), &config)
-        );
-        let store = Arc::new(opened.unwrap());
-        (Arc::clone(&store), Gate::on_with(store, &config))
+        self.open_with(&Config::default()).await
     }
+
+    async fn open_with(&self, config: &Config) -> (Arc<MemoryStore>, Gate) {
+        let mut opened = Err(OpenError::Config("not tried".into()));
+        let is_open = eventually_async(SOON, async || {
+            opened = MemoryStore::open(self.path(), config);
+            opened.is_ok()
+        });
+        assert!(is_open.await, "{opened:?}");
+        let store = Arc::new(opened.unwrap());
+        (Arc::clone(&store), Gate::on_with(store, config))
+    }
+}
+
+fn by_a_fake_clock() -> Config {
+    let mut config = Config::default();
+    config.clock = Clock::fake();
+    config
 }
 
 async fn journal_of(store: &MemoryStore) -> Vec<(u64, String)> {
@@ -162,8 +167,8 @@ async fn a_journal_that_is_opened_again_is_the_same_stock() {
 
 #[tokio::test]
 async fn a_hold_whose_time_was_over_while_nobody_looked_has_gone_back_once() {
-    let disk = Disk::new();
-    let (store, gate) = disk.open().await;
+    let (disk, config) = (Disk::new(), by_a_fake_clock());
+    let (store, gate) = disk.open_with(&config).await;
     let deal = gate.deal("d").unwrap();
     deal.open(&Terms::new(5).unwrap()).await.unwrap();
     let Reservation::Held { hold, .. } = deal.hold("alice", 2, Duration::from_millis(100)).await.unwrap()
@@ -172,8 +177,8 @@ async fn a_hold_whose_time_was_over_while_nobody_looked_has_gone_back_once() {
     };
     let id = hold.id();
     drop((store, gate, deal, hold));
-    tokio::time::sleep(Duration::from_millis(110)).await;
-    let (store, gate) = disk.open().await;
+    config.clock.advance(Duration::from_millis(100));
+    let (store, gate) = disk.open_with(&config).await;
     let deal = gate.deal("d").unwrap();
     assert_eq!(deal.status().await.unwrap().unwrap().remaining(), 5);
     assert_eq!(deal.held(id, "alice").unwrap().confirm().await.unwrap(), HoldSettle::Expired);
@@ -295,9 +300,7 @@ async fn a_journal_that_is_damaged_or_of_another_format_is_refused_with_a_remedy
 /// A request, an order and a hold may be used again when they are forgotten, and their second life survives a restart.
 #[tokio::test]
 async fn an_id_that_is_used_again_after_a_day_is_remembered_from_then_on() {
-    let disk = Disk::new();
-    let mut config = Config::default();
-    config.clock = Clock::fake();
+    let (disk, config) = (Disk::new(), by_a_fake_clock());
     let id = HoldId::from_bits(7);
     let use_all = async |gate: &Gate| {
         let (deal, sku) = (gate.deal("d").unwrap(), gate.sku("s").unwrap());
@@ -307,18 +310,7 @@ async fn an_id_that_is_used_again_after_a_day_is_remembered_from_then_on() {
         assert!(matches!(held, Reservation::Held { .. }), "{held:?}");
         (bought, ordered)
     };
-    let open = async || {
-        let mut opened = None;
-        assert!(
-            eventually_async(SOON, async || {
-                opened = MemoryStore::open(disk.path(), &config).ok();
-                opened.is_some()
-            })
-            .await
-        );
-        Gate::on_with(Arc::new(opened.unwrap()), &config)
-    };
-    let gate = open().await;
+    let (_, gate) = disk.open_with(&config).await;
     gate.deal("d").unwrap().open(&Terms::new(100).unwrap()).await.unwrap();
     gate.sku("s").unwrap().open(&Terms::new(100).unwrap()).await.unwrap();
     for day in 1..=2 {
@@ -332,7 +324,7 @@ async fn an_id_that_is_used_again_after_a_day_is_remembered_from_then_on() {
         }
     }
     drop(gate);
-    let gate = open().await;
+    let (_, gate) = disk.open_with(&config).await;
     let (bought, ordered) = use_all(&gate).await;
     assert!(matches!(bought, Purchase::AlreadyBought { seq: 2, .. }), "{bought:?}");
     assert_eq!(ordered, OrderPlace::AlreadyPlaced { seqs: vec![2] });
@@ -387,8 +379,10 @@ async fn a_killed_process_has_lost_nothing_that_it_was_told() {
     for round in 0..6 {
         let mut child = start_selling(disk.folder.path());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "sells"), "the process did not begin to sell");
-        tokio::time::sleep(Duration::from_millis(37 * (round % 3))).await;
+        // At another moment each time: when the first of its sellers has sold, the tenth, all but one.
+        let sellers = [1, 10, 31][round % 3];
+        let selling = lines.by_ref().filter(|line| line.as_ref().unwrap() == "sells").take(sellers).count();
+        assert_eq!(selling, sellers, "the process did not sell");
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -13,7 +13,8 @@ use crate::store::{MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING_KEPT};
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 10] = [
+const SHARED: [(&str, &str); 11] = [
+    ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
     ("-- include shared/replay.lua\n", include_str!("scripts/shared/replay.lua")),
     ("-- include shared/load.lua\n", include_str!("scripts/shared/load.lua")),
@@ -32,11 +33,14 @@ const HOUSE: &str = "-- include the house's rules\n";
 /// The line in whose place the rules of the stock stand.
 const STOCK: &str = "-- include the stock's rules\n";
 
+/// How a campaign's state is packed into a string: nine numbers and a switch, see `scripts/shared/shelf.lua`.
+const PACKING: &str = ">dddddddddB";
+
 /// The rules of the stock, as a line of Lua.
 fn stock_rules() -> String {
     let (sending_kept_ms, request_kept_us) = (SENDING_KEPT.as_millis(), REQUEST_KEPT.as_micros());
     format!(
-        "local sending_kept_ms, request_kept_us, max_sweep, max_quantity = {sending_kept_ms}, {request_kept_us}, {MAX_SWEEP}, {MAX_QUANTITY}\n"
+        "local sending_kept_ms, request_kept_us, max_sweep, max_quantity, packing = {sending_kept_ms}, {request_kept_us}, {MAX_SWEEP}, {MAX_QUANTITY}, '{PACKING}'\n"
     )
 }
 

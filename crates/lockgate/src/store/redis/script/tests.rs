@@ -158,6 +158,9 @@ fn a_stock_script_answers_with_exactly_the_words_that_its_header_lists() {
         if source.contains("-- include shared/batch.lua") || source.contains("-- include shared/replay.lua") {
             built.extend(words_built_by(&shared("replay.lua")));
         }
+        if source.contains("-- include shared/reading.lua") {
+            built.extend(words_built_by(&shared("reading.lua")));
+        }
         assert_eq!(words_in_lines_of(returns_of(name, &header)), built, "{name}");
     }
 }

@@ -15,15 +15,7 @@ local members = KEYS[3]
 local due = KEYS[4]
 local named = ARGV[1]
 -- include the stock's rules
-local campaigns = 1
-local packing = '>dddddddddB'
--- include shared/shelf.lua
--- include shared/holds.lua
+-- include shared/reading.lua
 -- include shared/standing.lua
 
-local shelf = shelf_of(redis.call('GET', campaign), 2, named)
-if not shelf then
-  return 'unknown'
-end
-sweep(shelf)
 return 'known ' .. standing(shelf)

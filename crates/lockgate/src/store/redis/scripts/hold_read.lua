@@ -17,16 +17,8 @@ local due = KEYS[4]
 local named = ARGV[1]
 local id = ARGV[2]
 -- include the stock's rules
-local campaigns = 1
-local packing = '>dddddddddB'
--- include shared/shelf.lua
--- include shared/holds.lua
+-- include shared/reading.lua
 
-local shelf = shelf_of(redis.call('GET', campaign), 2, named)
-if not shelf then
-  return 'unknown'
-end
-sweep(shelf)
 local hold = give_back(shelf, id)
 if shelf.is_changed then
   save(shelf)

@@ -1,5 +1,4 @@
--- What a campaign's state looks like: see shared/shelf.lua.
-local packing = '>dddddddddB'
+-- The state of a campaign that is none: see shared/shelf.lua.
 local no_state = string.rep('\0', 73)
 
 -- The same batch again is answered again; a late copy of an earlier one is not done. What the slot was answered last and all

@@ -6,7 +6,7 @@
 --                  h<hold> -> state quantity expires_at_us seq remaining user
 --                  r<request> -> quantity seq purchased remaining user
 --   due       zset g<hold> (give it back) or f<field of members> (forget it), by time
--- One packed string (see shared/replay.lua), because ten fields of a hash take Redis four times as long.
+-- One packed string, because ten fields of a hash take Redis four times as long.
 
 local function text(number)
   return string.format('%.0f', number)

@@ -1,0 +1,75 @@
+//! Who waits, who holds, and what a room leaves behind.
+
+use std::time::Duration;
+
+use super::super::fixture::{Fixture, fixed};
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A room of which the first of two waiters has just got the lock.
+async fn held_and_waited_for(fixture: &Fixture) -> (Arc<Room>, MutexGuard, oneshot::Receiver<Outcome>) {
+    fixture.desk.settle_in();
+    let room = fixture.room("m");
+    let (mut first, must_seek) = room.enter(fixed(SECOND), None).unwrap();
+    assert!(must_seek);
+    let (second, must_seek) = room.enter(fixed(SECOND), None).unwrap();
+    assert!(!must_seek, "one search is enough");
+    room.begin_tenure(fixture.grant(&room, 3 * SECOND, false).await);
+    (room, first.try_recv().unwrap().unwrap(), second)
+}
+
+fn tenure_of(room: &Room) -> Arc<Tenure> {
+    room.inner().tenure.clone().unwrap()
+}
+
+#[tokio::test]
+async fn the_end_of_one_holder_is_not_taken_for_that_of_the_next() {
+    let fixture = Fixture::new();
+    let (room, first, mut second) = held_and_waited_for(&fixture).await;
+    let tenure = tenure_of(&room);
+    // The keeper has decided that the first one's time is over, and is too late: it has given the lock back.
+    drop(first);
+    let second = second.try_recv().unwrap().unwrap();
+    fixture.desk.keeper.forget(&tenure);
+    tenure.set_due(Moment::from_nanos(u64::MAX));
+    room.take_from_holder(&tenure);
+    assert_eq!(second.check(), Ok(()));
+    assert_eq!(tenure.due(), fixture.now() + SECOND, "nobody looks when its own time is over");
+    assert_eq!(fixture.desk.keeper.count(), 1);
+}
+
+#[tokio::test]
+async fn a_holder_whose_lease_is_over_loses_the_lock_to_the_next() {
+    let fixture = Fixture::new();
+    let (room, first, mut second) = held_and_waited_for(&fixture).await;
+    fixture.clock.advance(SECOND);
+    room.take_from_holder(&tenure_of(&room));
+    let second = second.try_recv().unwrap().unwrap();
+    assert!(first.check().is_err() && second.check().is_ok());
+    assert!(second.fence() > first.fence());
+    drop(first);
+    assert_eq!(second.check(), Ok(()), "given back by one who had lost it");
+}
+
+#[tokio::test]
+async fn who_goes_away_with_the_lock_in_its_channel_passes_it_on() {
+    let fixture = Fixture::new();
+    let (room, first, second) = held_and_waited_for(&fixture).await;
+    let (mut third, _) = room.enter(fixed(SECOND), None).unwrap();
+    drop(first);
+    // The guard is on its way, and nobody has taken it.
+    assert!(third.try_recv().is_err());
+    drop(second);
+    let third = third.try_recv().expect("nobody has passed it on").unwrap();
+    assert_eq!(third.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn nobody_comes_into_a_room_that_the_last_one_has_left() {
+    let fixture = Fixture::new();
+    let (room, first, second) = held_and_waited_for(&fixture).await;
+    drop(second);
+    drop(first);
+    assert!(room.enter(fixed(SECOND), None).is_none(), "two rooms would have the name");
+}
