@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::InvalidInput;
 
 /// The version of the key format, written into the store at first use and compared at every connect.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// The longest name or id, in bytes. Long enough for any honest name, short enough that no key hurts.
 pub const MAX_NAME_BYTES: usize = 16 * 1024;
@@ -264,6 +264,12 @@ impl Keyspace {
     #[must_use]
     pub fn journal(&self, partition: u16) -> String {
         format!("{}:{{{partition}}}:journal", self.namespace)
+    }
+
+    /// The key of the list of a partition's campaigns.
+    #[must_use]
+    pub fn campaigns(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:campaigns", self.namespace)
     }
 
     /// The key of what a sender's slot was answered last. The slot is made by us: letters, digits and a dot.

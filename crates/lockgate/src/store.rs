@@ -22,6 +22,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::key::Name;
@@ -41,9 +42,10 @@ pub use self::news::{EarId, Hearing, Listener, News};
 pub use self::stock::{
     Campaign, CampaignChange, CampaignChanged, CampaignKind, CampaignOpen, CampaignState, CampaignStatus,
     HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, Issue, IssueWish, JournalChange,
-    JournalEntry, JournalPosition, MAX_BATCH, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderItem, OrderPlace,
-    OrderStatus, OrderWish, Purchase, PurchaseWish, REQUEST_KEPT, Revoke, RevokeWish, SENDING_KEPT, Sending,
-    SettleWish, Settlement, Shortage, Terms, UserShare,
+    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, MAX_BATCH, MAX_HOLD,
+    MAX_ORDER_ITEMS, MAX_QUANTITY, OrderItem, OrderPlace, OrderStatus, OrderWish, Purchase, PurchaseWish,
+    REQUEST_KEPT, Revoke, RevokeWish, SENDING_KEPT, Sending, SettleWish, Settlement, Shortage, Terms,
+    UserShare,
 };
 pub(crate) use self::stock::{Counts, MAX_SWEEP, Switch, check_batch, check_orders, late_copy, not_open};
 
@@ -125,6 +127,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Tells how `campaign` stands, or `None` when there is none. Gives back what holds have left when their time was over.
     fn campaign_read<'a>(&'a self, campaign: &'a Campaign) -> Answer<'a, Option<CampaignStatus>>;
 
+    /// The campaigns of a partition after the given one, in a fixed order, at most so many.
+    fn campaign_list<'a>(
+        &'a self,
+        partition: u16,
+        after: Option<&'a Campaign>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Campaign>>;
+
     /// Issues coupons, at most [`MAX_BATCH`], in their order; answers in the same order.
     ///
     /// A user who has the coupon already is told the same number again, whatever the coupon's state; so is the second
@@ -179,8 +189,44 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Answer<'_, Vec<JournalEntry>>;
 
-    /// Forgets the journal of a partition up to and with a position; answers how many entries that were. A store that
-    /// rebuilds itself from its journal forgets nothing.
+    /// Gives a reader what it has not acknowledged yet from after a position on, or, when that is nothing, the next entries
+    /// that its group has not been given; at most so many. A group that is new begins at the beginning.
+    ///
+    /// So a reader that begins with [`JournalPosition::START`] finds what it left behind, one that goes on after the last
+    /// entry it was given is given the next ones, and one whose answer was lost asks again from the same position.
+    fn journal_take<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'a, Vec<JournalTaken>>;
+
+    /// Hands over to a reader what others of its group were given at least `idle` ago and have not acknowledged, at most
+    /// [`MAX_BATCH`] entries; answers how many. The reader finds them by taking from the start.
+    fn journal_claim<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        idle: Duration,
+    ) -> Answer<'a, u64>;
+
+    /// A group is done with these entries, at most [`MAX_BATCH`]; answers how many of them it had not acknowledged before.
+    fn journal_acknowledge<'a>(
+        &'a self,
+        partition: u16,
+        group: &'a Name,
+        positions: &'a [JournalPosition],
+    ) -> Answer<'a, u64>;
+
+    /// Tells how far a group is.
+    fn journal_standing<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, JournalStanding>;
+
+    /// Forgets a group: nothing is kept for it any more. Answers whether there was one.
+    fn journal_dismiss<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, bool>;
+
+    /// Forgets the journal of a partition up to and with a position, but nothing that a group of readers has not
+    /// acknowledged; answers how many entries that were. A store that rebuilds itself from its journal forgets nothing.
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64>;
 
     /// Tells what kind of store this is and how durable, by asking it now: so it is also the question whether it

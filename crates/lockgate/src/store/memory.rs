@@ -19,9 +19,10 @@ use super::news::SharedListener;
 use super::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
     EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, Listener, MutexStatus, News, OrderPlace, OrderStatus, OrderWish,
-    Persistence, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish,
-    Store, Terms, Token, UserShare, check_batch, check_orders,
+    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener, MAX_BATCH,
+    MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Persistence, Purchase, PurchaseWish, Release,
+    Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token, UserShare, check_batch,
+    check_orders,
 };
 use crate::clock::{Clock, Moment, Timestamp};
 use crate::config::{Config, DEFAULT_CLAIM};
@@ -40,10 +41,12 @@ mod large_map;
 mod log;
 mod mutex;
 mod order;
+mod readers;
 mod shelf;
 mod stock;
 
 use self::journal::Journal;
+use self::readers::Readers;
 use self::stock::{Answered, Sendings, Stock};
 
 /// See the [module](self).
@@ -64,6 +67,7 @@ struct State {
     orders: order::Orders,
     sendings: Sendings,
     journal: Journal,
+    readers: Readers,
 }
 
 /// Who hears.
@@ -130,6 +134,7 @@ impl MemoryStore {
             orders: order::Orders::default(),
             sendings: Sendings::default(),
             journal,
+            readers: Readers::default(),
         };
         Self {
             clock,
@@ -345,6 +350,15 @@ impl Store for MemoryStore {
         Box::pin(self.read(|stock| campaign::campaign_read(stock, campaign)))
     }
 
+    fn campaign_list<'a>(
+        &'a self,
+        _: u16,
+        after: Option<&'a Campaign>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Campaign>> {
+        Box::pin(self.read(move |stock| campaign::campaign_list(stock, after, limit)))
+    }
+
     fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>> {
         Box::pin(async move {
             check_batch(wishes)?;
@@ -427,10 +441,83 @@ impl Store for MemoryStore {
         })
     }
 
+    fn journal_take<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'a, Vec<JournalTaken>> {
+        Box::pin(async move {
+            let limit = limit.min(MAX_BATCH);
+            loop {
+                let plan = lock(&self.state).readers.plan(reader, after, limit);
+                let (from, count) = plan.span(limit);
+                let entries = self.journal_read(partition, from, count).await?;
+                let now = self.clock.monotonic();
+                let readers = &mut lock(&self.state).readers;
+                if let Some(taken) = readers::journal_take(readers, reader, now, plan, entries) {
+                    return Ok(taken);
+                }
+            }
+        })
+    }
+
+    fn journal_claim<'a>(&'a self, _: u16, reader: &'a JournalReader, idle: Duration) -> Answer<'a, u64> {
+        Box::pin(async move {
+            let now = self.clock.monotonic();
+            Ok(readers::journal_claim(&mut lock(&self.state).readers, reader, now, idle))
+        })
+    }
+
+    fn journal_acknowledge<'a>(
+        &'a self,
+        _: u16,
+        group: &'a Name,
+        positions: &'a [JournalPosition],
+    ) -> Answer<'a, u64> {
+        Box::pin(async move {
+            check_batch(positions)?;
+            let mut state = lock(&self.state);
+            let State { journal, readers, .. } = &mut *state;
+            let count = readers::journal_acknowledge(readers, group, positions);
+            journal.note_done(group, readers.done_through(group));
+            Ok(count)
+        })
+    }
+
+    fn journal_standing<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, JournalStanding> {
+        Box::pin(async move {
+            let (last, oldest_waiting) = {
+                let state = lock(&self.state);
+                let last = state.journal.last();
+                (JournalPosition::new(last, 0), readers::journal_standing(&state.readers, group, last))
+            };
+            let Some(oldest) = oldest_waiting else {
+                return Ok(JournalStanding { last, ..JournalStanding::default() });
+            };
+            let before = JournalPosition::new(oldest.major - 1, 0);
+            let entry = self.journal_read(partition, before, 1).await?.pop();
+            let behind =
+                entry.map_or(0, |entry| self.clock.wall().as_millis().saturating_sub(entry.at.as_millis()));
+            Ok(JournalStanding { last, oldest_waiting, behind: Duration::from_millis(behind) })
+        })
+    }
+
+    fn journal_dismiss<'a>(&'a self, _: u16, group: &'a Name) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let mut state = lock(&self.state);
+            let State { journal, readers, .. } = &mut *state;
+            journal.note_done(group, 0);
+            Ok(readers::journal_dismiss(readers, group))
+        })
+    }
+
     fn journal_trim(&self, _: u16, through: JournalPosition) -> Answer<'_, u64> {
         Box::pin(async move {
             let mut state = lock(&self.state);
-            Ok(state.journal.in_memory().map_or(0, |kept| journal::journal_trim(kept, through)))
+            let State { journal, readers, .. } = &mut *state;
+            Ok(journal.in_memory().map_or(0, |kept| journal::journal_trim(kept, readers, through)))
         })
     }
 

@@ -18,6 +18,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::ProtocolVersion;
 
@@ -28,9 +29,9 @@ use crate::key::{Keyspace, Name};
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
     EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, Listener, MutexStatus, OrderPlace, OrderStatus, OrderWish, Purchase,
-    PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token,
-    UserShare,
+    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener, MutexStatus,
+    OrderPlace, OrderStatus, OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish,
+    Sending, SettleWish, Store, Terms, Token, UserShare,
 };
 
 mod batch;
@@ -187,6 +188,15 @@ impl Store for RedisStore {
         Box::pin(campaign::campaign_read(self, campaign))
     }
 
+    fn campaign_list<'a>(
+        &'a self,
+        partition: u16,
+        after: Option<&'a Campaign>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Campaign>> {
+        Box::pin(campaign::campaign_list(self, partition, after, limit))
+    }
+
     fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>> {
         Box::pin(coupon::coupon_issue(self, sending, wishes))
     }
@@ -242,6 +252,42 @@ impl Store for RedisStore {
         limit: usize,
     ) -> Answer<'_, Vec<JournalEntry>> {
         Box::pin(journal::journal_read(self, partition, after, limit))
+    }
+
+    fn journal_take<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'a, Vec<JournalTaken>> {
+        Box::pin(journal::journal_take(self, partition, reader, after, limit))
+    }
+
+    fn journal_claim<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        idle: Duration,
+    ) -> Answer<'a, u64> {
+        Box::pin(journal::journal_claim(self, partition, reader, idle))
+    }
+
+    fn journal_acknowledge<'a>(
+        &'a self,
+        partition: u16,
+        group: &'a Name,
+        positions: &'a [JournalPosition],
+    ) -> Answer<'a, u64> {
+        Box::pin(journal::journal_acknowledge(self, partition, group, positions))
+    }
+
+    fn journal_standing<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, JournalStanding> {
+        Box::pin(journal::journal_standing(self, partition, group))
+    }
+
+    fn journal_dismiss<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, bool> {
+        Box::pin(journal::journal_dismiss(self, partition, group))
     }
 
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {

@@ -27,7 +27,9 @@ pub use self::deal::{Purchase, PurchaseWish, Revoke, RevokeWish, UserShare};
 pub use self::hold::{
     HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, MAX_HOLD, SettleWish, Settlement,
 };
-pub use self::journal::{JournalChange, JournalEntry, JournalPosition};
+pub use self::journal::{
+    JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken,
+};
 pub use self::order::{MAX_ORDER_ITEMS, OrderItem, OrderPlace, OrderStatus, OrderWish, Shortage};
 pub use self::sending::{MAX_BATCH, SENDING_KEPT, Sending};
 pub(crate) use self::sending::{check_batch, check_orders, late_copy};

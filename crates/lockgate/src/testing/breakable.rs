@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -14,9 +15,9 @@ use crate::key::Name;
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
     EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, Listener, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Purchase,
-    PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token,
-    UserShare,
+    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener, MutexStatus, News,
+    OrderPlace, OrderStatus, OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish,
+    Sending, SettleWish, Store, Terms, Token, UserShare,
 };
 
 /// How a store can be broken.
@@ -208,6 +209,15 @@ impl Store for BreakableStore {
         self.meet(self.inner.campaign_read(campaign))
     }
 
+    fn campaign_list<'a>(
+        &'a self,
+        partition: u16,
+        after: Option<&'a Campaign>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Campaign>> {
+        self.meet(self.inner.campaign_list(partition, after, limit))
+    }
+
     fn coupon_issue<'a>(&'a self, sending: &'a Sending, wishes: &'a [IssueWish]) -> Answer<'a, Vec<Issue>> {
         self.meet(self.inner.coupon_issue(sending, wishes))
     }
@@ -263,6 +273,42 @@ impl Store for BreakableStore {
         limit: usize,
     ) -> Answer<'_, Vec<JournalEntry>> {
         self.meet(self.inner.journal_read(partition, after, limit))
+    }
+
+    fn journal_take<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Answer<'a, Vec<JournalTaken>> {
+        self.meet(self.inner.journal_take(partition, reader, after, limit))
+    }
+
+    fn journal_claim<'a>(
+        &'a self,
+        partition: u16,
+        reader: &'a JournalReader,
+        idle: Duration,
+    ) -> Answer<'a, u64> {
+        self.meet(self.inner.journal_claim(partition, reader, idle))
+    }
+
+    fn journal_acknowledge<'a>(
+        &'a self,
+        partition: u16,
+        group: &'a Name,
+        positions: &'a [JournalPosition],
+    ) -> Answer<'a, u64> {
+        self.meet(self.inner.journal_acknowledge(partition, group, positions))
+    }
+
+    fn journal_standing<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, JournalStanding> {
+        self.meet(self.inner.journal_standing(partition, group))
+    }
+
+    fn journal_dismiss<'a>(&'a self, partition: u16, group: &'a Name) -> Answer<'a, bool> {
+        self.meet(self.inner.journal_dismiss(partition, group))
     }
 
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {

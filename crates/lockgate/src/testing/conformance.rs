@@ -32,18 +32,22 @@ mod ear;
 mod hold;
 mod hold_settling;
 mod journal;
+mod journal_readers;
 mod mutex;
 mod mutex_handing_on;
 mod order;
 mod revoke;
 mod stock;
 
-pub use self::campaign::{campaign_change, campaign_open, campaign_read, share_read};
+pub use self::campaign::{campaign_change, campaign_list, campaign_open, campaign_read, share_read};
 pub use self::coupon::coupon_issue;
 pub use self::deal::deal_purchase;
 pub use self::hold::hold_place;
 pub use self::hold_settling::{hold_read, hold_settle};
 pub use self::journal::{journal_read, journal_trim};
+pub use self::journal_readers::{
+    journal_acknowledge, journal_claim, journal_dismiss, journal_standing, journal_take,
+};
 pub use self::mutex::{mutex_acquire, mutex_renew};
 pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
 pub use self::order::{order_place, order_read};
@@ -55,10 +59,11 @@ macro_rules! conformance_suite {
     ($home:expr) => {
         $crate::conformance_suite! { $home =>
             mutex_acquire mutex_renew mutex_release mutex_yield mutex_read mutex_break
-            campaign_open campaign_change campaign_read share_read
+            campaign_open campaign_change campaign_read campaign_list share_read
             coupon_issue deal_purchase grant_revoke
             hold_place hold_settle hold_read order_place order_read
-            journal_read journal_trim
+            journal_read journal_take journal_claim journal_acknowledge journal_standing journal_dismiss
+            journal_trim
         }
     };
     ($home:expr => $($operation:ident)+) => {

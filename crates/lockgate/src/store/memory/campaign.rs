@@ -55,3 +55,7 @@ pub(super) fn share_read(stock: &mut Stock<'_>, campaign: &Campaign, user: &Name
     let Stock { shelves, journal, now, .. } = stock;
     shelves.at(campaign, journal, *now).map(|shelf| shelf.share_of(user))
 }
+
+pub(super) fn campaign_list(stock: &mut Stock<'_>, after: Option<&Campaign>, limit: usize) -> Vec<Campaign> {
+    stock.shelves.list(after, limit)
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::journal::Journal;
+use super::readers::Readers;
 use super::stock::Sendings;
 use super::{MemoryStore, State, lock, log};
 use crate::config::Config;
@@ -16,11 +17,11 @@ impl MemoryStore {
     ///
     /// When another process uses the file, when it is no journal or damaged, or when it cannot be written.
     pub fn open(path: impl AsRef<Path>, config: &Config) -> Result<Self, OpenError> {
-        let (log, log::Replayed { shelves, orders, .. }, start) = log::open(path.as_ref())?;
+        let (log, log::Replayed { shelves, orders, done, .. }, start) = log::open(path.as_ref())?;
         let mut store = Self::with_journal(config.clock.clone(), config.claim, Journal::OnDisk(log));
         {
             let mut state = lock(&store.state);
-            (state.shelves, state.orders) = (shelves, orders);
+            (state.shelves, state.orders, state.readers) = (shelves, orders, Readers::restored(done));
         }
         let state = Arc::downgrade(&store.state);
         let rebuild = move |replayed| state.upgrade().is_some_and(|state| rebuild(&state, replayed));
@@ -53,7 +54,8 @@ fn rebuild(state: &Mutex<State>, replayed: log::Replayed) -> bool {
     if let Journal::OnDisk(log) = &mut state.journal {
         log.go_on_after(&replayed);
     }
-    let log::Replayed { shelves, orders, .. } = replayed;
+    let log::Replayed { shelves, orders, done, .. } = replayed;
     (state.shelves, state.orders, state.sendings) = (shelves, orders, Sendings::default());
+    state.readers = Readers::restored(done);
     true
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::log::Log;
 #[cfg(feature = "durable")]
 pub(in crate::store::memory) use super::log::Mark;
+use super::readers::Readers;
 use crate::clock::Timestamp;
 use crate::key::Name;
 use crate::store::{Campaign, JournalChange, JournalEntry, JournalPosition};
@@ -96,6 +97,24 @@ impl Journal {
         }
     }
 
+    /// The position of the last entry ever written.
+    pub(in crate::store::memory) fn last(&self) -> u64 {
+        match self {
+            Journal::Kept(kept) => kept.before + kept.entries.len() as u64,
+            #[cfg(feature = "durable")]
+            Journal::OnDisk(log) => log.last(),
+        }
+    }
+
+    /// A group of readers is done with all up to there. Kept where the entries are.
+    pub(in crate::store::memory) fn note_done(&mut self, group: &Name, through: u64) {
+        match self {
+            Journal::Kept(_) => {}
+            #[cfg(feature = "durable")]
+            Journal::OnDisk(log) => log.note_done(group, through),
+        }
+    }
+
     pub(in crate::store::memory) fn append(
         &mut self,
         campaign: &Arc<Campaign>,
@@ -141,8 +160,9 @@ pub(super) fn journal_read(kept: &Kept, after: JournalPosition, limit: usize) ->
         .collect()
 }
 
-pub(super) fn journal_trim(kept: &mut Kept, through: JournalPosition) -> u64 {
-    let count = kept.count_through(through);
+pub(super) fn journal_trim(kept: &mut Kept, readers: &Readers, through: JournalPosition) -> u64 {
+    let needed = JournalPosition::new(readers.needed_by_nobody(), 0);
+    let count = kept.count_through(through.min(needed));
     kept.drop_first(count);
     count as u64
 }

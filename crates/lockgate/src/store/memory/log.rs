@@ -15,6 +15,7 @@
 mod disk;
 mod writer;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +26,7 @@ use super::order::Orders;
 use super::shelf::Shelves;
 use crate::clock::Timestamp;
 use crate::error::{OpenError, StoreError};
+use crate::key::Name;
 use crate::store::{Campaign, CampaignKind, JournalChange, JournalEntry, JournalPosition, OrderItem};
 
 /// Where a store's steps leave their entries. Lives in the store's state, so its numbers rise with the steps.
@@ -49,6 +51,8 @@ struct Shared {
 struct Inbox {
     entries: Vec<JournalEntry>,
     reads: Vec<Read>,
+    /// Up to where each group of readers is done.
+    done: HashMap<Name, u64>,
     is_closed: bool,
 }
 
@@ -86,6 +90,8 @@ pub(in crate::store::memory) struct Safety(Arc<Shared>);
 pub(in crate::store::memory) struct Replayed {
     pub(in crate::store::memory) shelves: Shelves,
     pub(in crate::store::memory) orders: Orders,
+    /// Up to where each group of readers is done.
+    pub(in crate::store::memory) done: Vec<(Name, u64)>,
     last: u64,
     last_at: Option<Timestamp>,
 }
@@ -166,6 +172,18 @@ impl Log {
         let position = JournalPosition::new(self.last, 0);
         let entry = JournalEntry { position, campaign: campaign.clone(), rev, at, change };
         self.shared.inbox().entries.push(entry);
+        self.shared.arrived.notify_one();
+    }
+
+    /// The position of the last entry.
+    pub(in crate::store::memory) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// A group of readers is done with all up to there. It is written when it comes to it: what is not, the group is given
+    /// once more after a restart.
+    pub(in crate::store::memory) fn note_done(&self, group: &Name, through: u64) {
+        self.shared.inbox().done.insert(group.clone(), through);
         self.shared.arrived.notify_one();
     }
 

@@ -98,6 +98,15 @@ impl Shelves {
         self.0.get(campaign).map_or(0, |shelf| shelf.counts.rev)
     }
 
+    /// Those after one of them, sorted. Sorting all of them takes longer than keeping them sorted would; but it is asked for
+    /// seldom, and grants are many.
+    pub(in crate::store::memory) fn list(&self, after: Option<&Campaign>, limit: usize) -> Vec<Campaign> {
+        let mut all: Vec<_> =
+            self.0.keys().filter(|known| after.is_none_or(|after| *known > after)).collect();
+        all.sort_unstable();
+        all.into_iter().take(limit).cloned().collect()
+    }
+
     /// The campaign as it is now: what was due is done.
     pub(in crate::store::memory) fn at(
         &mut self,

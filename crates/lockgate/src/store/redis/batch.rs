@@ -19,6 +19,10 @@ impl<'a> Campaigns<'a> {
         Self { all: vec![first], partition: store.keys.partition_of(first.home()) }
     }
 
+    pub(super) fn partition(&self) -> u16 {
+        self.partition
+    }
+
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }

@@ -1,8 +1,10 @@
 //! The operations on campaigns as such, on Redis.
 
+use redis::from_redis_value;
+
 use super::RedisStore;
-use super::batch::{Campaigns, Line, micros_or_zero, timestamp_unless_zero};
-use super::script::Script;
+use super::batch::{Campaigns, Line, campaign_called, micros_or_zero, named, timestamp_unless_zero};
+use super::script::{Script, not_understood};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::Name;
@@ -18,8 +20,9 @@ pub(super) async fn campaign_open(
     terms: &Terms,
 ) -> Result<CampaignOpen, StoreError> {
     terms.check_for(campaign)?;
+    let campaigns = Campaigns::with(store, campaign);
     let call = store
-        .batch(Script::CampaignOpen, sending, &Campaigns::with(store, campaign), [])
+        .batch(Script::CampaignOpen, sending, &campaigns, [store.keys.campaigns(campaigns.partition())])
         .arg(terms.quantity)
         .arg(micros_or_zero(terms.opens_at))
         .arg(micros_or_zero(terms.closes_at))
@@ -69,6 +72,19 @@ pub(super) async fn campaign_read(
         "known" => read_standing(&line).map(Some),
         _ => Err(line.not_understood()),
     }
+}
+
+pub(super) async fn campaign_list(
+    store: &RedisStore,
+    partition: u16,
+    after: Option<&Campaign>,
+    limit: usize,
+) -> Result<Vec<Campaign>, StoreError> {
+    let call = store.scripts.call(Script::CampaignList, &[store.keys.campaigns(partition)]);
+    let call = call.arg(after.map(named).unwrap_or_default());
+    let reply = call.arg(i64::try_from(limit).unwrap_or(i64::MAX)).send_for_value(&store.link).await?;
+    let names: Vec<String> = from_redis_value(reply.clone()).map_err(|_| not_understood(&reply))?;
+    names.iter().map(|name| campaign_called(name).ok_or_else(|| not_understood(name))).collect()
 }
 
 pub(super) async fn share_read(

@@ -13,7 +13,8 @@ use crate::store::{MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING_KEPT};
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 11] = [
+const SHARED: [(&str, &str); 12] = [
+    ("-- include shared/positions.lua\n", include_str!("scripts/shared/positions.lua")),
     ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
     ("-- include shared/replay.lua\n", include_str!("scripts/shared/replay.lua")),
@@ -81,6 +82,7 @@ macro_rules! scripts {
 
 scripts! {
     CampaignChange = "campaign_change",
+    CampaignList = "campaign_list",
     CampaignOpen = "campaign_open",
     CampaignRead = "campaign_read",
     CouponIssue = "coupon_issue",
@@ -89,7 +91,12 @@ scripts! {
     HoldPlace = "hold_place",
     HoldRead = "hold_read",
     HoldSettle = "hold_settle",
+    JournalAcknowledge = "journal_acknowledge",
+    JournalClaim = "journal_claim",
+    JournalDismiss = "journal_dismiss",
     JournalRead = "journal_read",
+    JournalStanding = "journal_standing",
+    JournalTake = "journal_take",
     JournalTrim = "journal_trim",
     MutexAcquire = "mutex_acquire",
     MutexBreak = "mutex_break",

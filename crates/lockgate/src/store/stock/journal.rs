@@ -1,6 +1,7 @@
 //! The journal: every change, in the order in which it happened.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{Campaign, CampaignChange, HoldId, Terms};
 use crate::clock::Timestamp;
@@ -21,6 +22,14 @@ impl JournalPosition {
         Self { major, minor }
     }
 
+    /// The smallest position after this one.
+    pub(crate) const fn next(self) -> Self {
+        match self.minor.checked_add(1) {
+            Some(minor) => Self { minor, ..self },
+            None => Self { major: self.major.saturating_add(1), minor: 0 },
+        }
+    }
+
     /// Reads what [`Display`](fmt::Display) wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -33,6 +42,57 @@ impl fmt::Display for JournalPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.major, self.minor)
     }
+}
+
+/// Somebody who reads the journal together with others: an entry goes to one reader of a group, and stays with it until it
+/// is acknowledged or claimed by another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct JournalReader {
+    /// Who shares the work. Every group gets every entry.
+    pub group: Name,
+    /// Who this is. Two that are called the same are given the same entries.
+    pub name: Name,
+}
+
+/// What a reader of the journal is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalTaken {
+    /// An entry.
+    Entry(JournalEntry),
+    /// An entry that this program does not understand: somebody else's, or a newer one's.
+    Unreadable {
+        /// Where it stands.
+        position: JournalPosition,
+        /// What it says.
+        content: String,
+    },
+    /// An entry that was given to this reader before, and that somebody has removed from the journal since.
+    Gone {
+        /// Where it stood.
+        position: JournalPosition,
+    },
+}
+
+impl JournalTaken {
+    /// Where it stands.
+    #[must_use]
+    pub fn position(&self) -> JournalPosition {
+        match self {
+            JournalTaken::Entry(entry) => entry.position,
+            JournalTaken::Unreadable { position, .. } | JournalTaken::Gone { position } => *position,
+        }
+    }
+}
+
+/// How far a group of readers is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalStanding {
+    /// Where the last entry stands that was ever written.
+    pub last: JournalPosition,
+    /// Where the oldest entry stands that the group has not acknowledged, be it with a reader or not; `None` when all are.
+    pub oldest_waiting: Option<JournalPosition>,
+    /// How long that one has been waiting, in whole milliseconds.
+    pub behind: Duration,
 }
 
 /// One step of one campaign.

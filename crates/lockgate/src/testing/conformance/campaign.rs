@@ -375,3 +375,34 @@ async fn every_user_has_a_share_of_its_own(home: &Home) {
         assert_eq!(home.share(&deal, user.as_str()).await, share(quantity, 0, None), "{user:?}");
     }
 }
+
+/// [`Store::campaign_list`](crate::store::Store::campaign_list)
+pub async fn campaign_list(home: &Home) {
+    let group = fresh("group");
+    let mut ours: Vec<_> = nasty_names(&name("listed"))
+        .into_iter()
+        .map(|nasty| Campaign { group: Some(group.clone()), ..Campaign::new(CampaignKind::Sku, nasty) })
+        .collect();
+    for sku in &ours {
+        home.open(sku, terms(1)).await;
+        home.open(sku, terms(2)).await;
+    }
+    let partition = home.store.partition_of(&ours[0]);
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = home.store.campaign_list(partition, after.as_ref(), 7).await.unwrap();
+        assert!(page.len() <= 7);
+        let Some(last) = page.last().cloned() else { break };
+        after = Some(last);
+        found.extend(page);
+    }
+    let unknown = Campaign::new(CampaignKind::Coupon, fresh("unknown"));
+    assert_eq!(home.store.campaign_read(&unknown).await.unwrap(), None);
+    assert!(!found.contains(&unknown), "it was asked for, and never opened");
+    found.retain(|campaign| campaign.group.as_ref() == Some(&group));
+    found.sort();
+    ours.sort();
+    assert_eq!(found, ours, "each once");
+    assert_eq!(home.store.campaign_list(partition, None, 0).await.unwrap(), []);
+}

@@ -4,6 +4,7 @@
 //! SELECT position, kind, name, rev, change FROM journal WHERE name = 'summer' ORDER BY rev;
 //! ```
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,8 +21,11 @@ use crate::store::{Campaign, CampaignKind, JournalEntry, JournalPosition};
 /// Tells our files from those of others: `lkgt`.
 const APPLICATION_ID: i32 = 0x6c6b_6774;
 
-/// The version of the table below.
-const FORMAT: i32 = 1;
+/// The version before there were readers.
+const WITHOUT_READERS: i32 = 1;
+
+/// The version of the tables below.
+const FORMAT: i32 = 2;
 
 const SCHEMA: &str = "
 CREATE TABLE journal (
@@ -32,6 +36,14 @@ CREATE TABLE journal (
     rev      INTEGER NOT NULL,
     at_us    INTEGER NOT NULL,
     change   TEXT NOT NULL
+) STRICT;
+";
+
+/// Up to where each group of readers has acknowledged all.
+const READERS: &str = "
+CREATE TABLE IF NOT EXISTS readers (
+    name     TEXT PRIMARY KEY,
+    through  INTEGER NOT NULL
 ) STRICT;
 ";
 
@@ -69,6 +81,7 @@ impl Disk {
             (pragma("application_id").map_err(unreadable)?, pragma("user_version").map_err(unreadable)?);
         match found {
             (APPLICATION_ID, FORMAT) => Ok(()),
+            (APPLICATION_ID, WITHOUT_READERS) => self.add_readers().map_err(unreadable),
             (0, 0) if tables == 0 => self.create().map_err(unreadable),
             (APPLICATION_ID, other) => Err(OpenError::Unfit(format!(
                 "{} has format {other} and this version of Lockgate writes {FORMAT}; use the version that wrote it",
@@ -83,8 +96,13 @@ impl Disk {
 
     fn create(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; COMMIT;"
+            "BEGIN IMMEDIATE; {SCHEMA} {READERS} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; COMMIT;"
         ))
+    }
+
+    fn add_readers(&self) -> rusqlite::Result<()> {
+        self.connection
+            .execute_batch(&format!("BEGIN IMMEDIATE; {READERS} PRAGMA user_version = {FORMAT}; COMMIT;"))
     }
 
     /// Opens the file anew after a failure. What is in the write-ahead log is written once more and synced: a sync that has
@@ -113,11 +131,15 @@ impl Disk {
     }
 
     /// Writes the entries in one transaction, and returns when they are synced.
-    pub(super) fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), String> {
-        self.insert(entries).map_err(|why| why.to_string())
+    pub(super) fn commit(
+        &mut self,
+        entries: &[JournalEntry],
+        done: &HashMap<Name, u64>,
+    ) -> Result<(), String> {
+        self.insert(entries, done).map_err(|why| why.to_string())
     }
 
-    fn insert(&mut self, entries: &[JournalEntry]) -> rusqlite::Result<()> {
+    fn insert(&mut self, entries: &[JournalEntry], done: &HashMap<Name, u64>) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         {
             let mut insert =
@@ -136,6 +158,10 @@ impl Disk {
                     change
                 ])?;
             }
+        }
+        for (group, through) in done {
+            let note = "INSERT OR REPLACE INTO readers VALUES (?1, ?2)";
+            transaction.execute(note, params![group.as_str(), signed(*through)])?;
         }
         transaction.commit()
     }
@@ -166,7 +192,18 @@ impl Disk {
             let entry = entry.map_err(|why| explain(why.to_string()))?;
             replayed.add(&entry).map_err(explain)?;
         }
+        replayed.done = self.done().map_err(|why| explain(why.to_string()))?;
         Ok(replayed.finish())
+    }
+
+    fn done(&self) -> rusqlite::Result<Vec<(Name, u64)>> {
+        let mut select = self.connection.prepare("SELECT name, through FROM readers")?;
+        let rows = select.query_map([], |row| Ok((row.get::<_, String>(0)?, unsigned(row.get(1)?))))?;
+        let named = rows.map(|row| {
+            let (name, through) = row?;
+            Ok((Name::new("group", &name).map_err(|why| bad(0, &why.to_string()))?, through))
+        });
+        named.collect()
     }
 
     #[cfg(any(test, feature = "testing"))]
@@ -195,10 +232,11 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+fn bad(column: usize, why: &str) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.to_owned().into())
+}
+
 fn read_row(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
-    let bad = |column: usize, why: &str| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.to_owned().into())
-    };
     let name =
         |column: usize, text: String| Name::new("name", text).map_err(|why| bad(column, &why.to_string()));
     let kind = CampaignKind::from_word(&row.get::<_, String>(1)?).ok_or_else(|| bad(1, "no such kind"))?;

@@ -1,5 +1,6 @@
 //! The thread that writes.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use super::disk::Disk;
 use super::{Inbox, Read, Replayed, Shared};
 use crate::error::StoreError;
+use crate::key::Name;
 use crate::store::JournalEntry;
 
 /// The first pause before the journal is read anew after a failure, and the longest.
@@ -45,9 +47,9 @@ impl<R: FnMut(Replayed) -> bool> Writer<R> {
     fn run(mut self) {
         let _ending = Ending(Arc::clone(&self.shared));
         loop {
-            let Inbox { entries, reads, is_closed } = self.next_work();
-            if !entries.is_empty()
-                && let Err(why) = self.commit(&entries)
+            let Inbox { entries, reads, done, is_closed } = self.next_work();
+            if !(entries.is_empty() && done.is_empty())
+                && let Err(why) = self.commit(&entries, &done)
             {
                 self.fail(why.clone());
                 self.answer(reads, Some(&why));
@@ -66,17 +68,18 @@ impl<R: FnMut(Replayed) -> bool> Writer<R> {
     /// Waits until there is something to do, and takes all of it.
     fn next_work(&self) -> Inbox {
         let mut inbox = self.shared.inbox();
-        while inbox.entries.is_empty() && inbox.reads.is_empty() && !inbox.is_closed {
+        while inbox.entries.is_empty() && inbox.reads.is_empty() && inbox.done.is_empty() && !inbox.is_closed
+        {
             inbox = self.shared.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
         let is_closed = inbox.is_closed;
         Inbox { is_closed, ..std::mem::take(&mut *inbox) }
     }
 
-    fn commit(&mut self, entries: &[JournalEntry]) -> Result<(), String> {
+    fn commit(&mut self, entries: &[JournalEntry], done: &HashMap<Name, u64>) -> Result<(), String> {
         #[cfg(any(test, feature = "testing"))]
         self.meet_trouble();
-        let result = self.disk.commit(entries);
+        let result = self.disk.commit(entries, done);
         #[cfg(any(test, feature = "testing"))]
         let result = result.and_then(|()| self.meet_failed_sync());
         result?;

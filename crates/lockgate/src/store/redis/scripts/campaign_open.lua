@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  journal        stream of all changes in this partition
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
--- KEYS[..] keys           the campaign's three: see shared/shelf.lua
+-- KEYS[..] keys           the campaign's three: see shared/shelf.lua; then the list of the partition's campaigns
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved: empty
 -- ARGV[3]  campaigns      1
@@ -29,6 +29,7 @@ local word = shelf and 'changed' or 'created'
 if not shelf then
   -- A hash stays a hash table from the beginning: looking for a thousand users in a short list takes longer.
   redis.call('HSET', keys[4], '', 'u<user> s<seq> h<hold> r<request>: who has what of this campaign of Lockgate')
+  redis.call('ZADD', keys[6], 0, arguments[4])
   shelf = {
     key = keys[3], members = keys[4], due = keys[5], named = arguments[4], granted = 0, held = 0, seq = 0, rev = 0,
     due_at_us = 0, switch = 1, quantity = -1,
