@@ -60,6 +60,8 @@ pub mod fencing;
 mod gate;
 mod jitter;
 pub mod key;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub mod ledger;
 pub mod lock;
 pub mod locked;
 pub mod stock;

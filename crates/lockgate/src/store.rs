@@ -101,6 +101,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The partition that `campaign` belongs to. All wishes of one call must belong to one.
     fn partition_of(&self, campaign: &Campaign) -> u16;
 
+    /// How many partitions there are, numbered from 0.
+    fn partitions(&self) -> u16;
+
     /// Whether this store answers without waiting for anything, so that nothing is gained by asking it for several callers
     /// together.
     fn answers_at_once(&self) -> bool {

@@ -8,3 +8,5 @@ mod databases;
 mod faults;
 #[cfg(test)]
 mod fencing;
+#[cfg(test)]
+mod ledger;

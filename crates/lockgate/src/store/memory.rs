@@ -318,6 +318,10 @@ impl Store for MemoryStore {
         0
     }
 
+    fn partitions(&self) -> u16 {
+        1
+    }
+
     fn answers_at_once(&self) -> bool {
         #[cfg(feature = "durable")]
         return self.safety.is_none();

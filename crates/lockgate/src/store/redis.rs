@@ -166,6 +166,10 @@ impl Store for RedisStore {
         self.keys.partition_of(campaign.home())
     }
 
+    fn partitions(&self) -> u16 {
+        self.keys.partitions()
+    }
+
     fn campaign_open<'a>(
         &'a self,
         sending: &'a Sending,

@@ -50,6 +50,7 @@ pub struct BreakableStore {
     all: watch::Sender<Option<Break>>,
     next: Mutex<Vec<Break>>,
     calls: AtomicU64,
+    refuses_acknowledgements: AtomicBool,
     is_known_to_be_deaf: AtomicBool,
     loses_news: Arc<AtomicBool>,
 }
@@ -63,6 +64,7 @@ impl BreakableStore {
             all: watch::Sender::new(None),
             next: Mutex::default(),
             calls: AtomicU64::new(0),
+            refuses_acknowledgements: AtomicBool::new(false),
             is_known_to_be_deaf: AtomicBool::new(false),
             loses_news: Arc::default(),
         }
@@ -76,6 +78,11 @@ impl BreakableStore {
     /// Breaks only the next call (the ones after it, if called several times).
     pub fn break_next(&self, how: Break) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(0, how);
+    }
+
+    /// From now on, what a reader of the journal acknowledges does not arrive: as when it dies just before.
+    pub fn refuse_acknowledgements(&self) {
+        self.refuses_acknowledgements.store(true, Ordering::SeqCst);
     }
 
     /// Lets no news through from now on until [`heal`](Self::heal). Calls are not concerned.
@@ -185,6 +192,10 @@ impl Store for BreakableStore {
 
     fn partition_of(&self, campaign: &Campaign) -> u16 {
         self.inner.partition_of(campaign)
+    }
+
+    fn partitions(&self) -> u16 {
+        self.inner.partitions()
     }
 
     fn campaign_open<'a>(
@@ -300,6 +311,9 @@ impl Store for BreakableStore {
         group: &'a Name,
         positions: &'a [JournalPosition],
     ) -> Answer<'a, u64> {
+        if self.refuses_acknowledgements.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(StoreError::Unavailable("broken on purpose".into())) });
+        }
         self.meet(self.inner.journal_acknowledge(partition, group, positions))
     }
 

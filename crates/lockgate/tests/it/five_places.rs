@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The methods of the contract that are not operations on data.
-const NOT_OPERATIONS: &[&str] = &["about", "answers_at_once", "listen", "partition_of"];
+const NOT_OPERATIONS: &[&str] = &["about", "answers_at_once", "listen", "partition_of", "partitions"];
 
 fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path)

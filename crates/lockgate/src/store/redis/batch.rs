@@ -4,7 +4,7 @@ use super::RedisStore;
 use super::script::{Script, ScriptCall, not_understood};
 use crate::clock::Timestamp;
 use crate::error::{InvalidInput, StoreError};
-use crate::key::{Kind, Name};
+use crate::key::Kind;
 use crate::store::{Campaign, CampaignKind, Sending, late_copy};
 
 /// The campaigns of a batch, each once.
@@ -63,14 +63,14 @@ impl RedisStore {
         }
         keys.extend(more_keys);
         let call = self.scripts.call(script, &keys).arg(sending.number).arg("").arg(campaigns.len());
-        campaigns.all.iter().fold(call, |call, campaign| call.arg(named(campaign)))
+        campaigns.all.iter().fold(call, |call, campaign| call.arg(campaign.called()))
     }
 
     /// A script that reads one campaign, with its first keys and arguments.
     pub(super) fn reading(&self, script: Script, campaign: &Campaign) -> ScriptCall<'_> {
         let mut keys = vec![self.keys.journal(self.keys.partition_of(campaign.home()))];
         keys.extend((0..3).map(|part| self.key_of(campaign, part)));
-        self.scripts.call(script, &keys).arg(named(campaign))
+        self.scripts.call(script, &keys).arg(campaign.called())
     }
 
     /// One of a campaign's three keys: itself, its members, what is due.
@@ -84,30 +84,6 @@ impl RedisStore {
             None => self.keys.key(kind, &campaign.name),
             Some(group) => self.keys.key_in_group(kind, group, &campaign.name),
         }
-    }
-}
-
-/// How the journal calls a campaign: `coupon::summer`, or with a group (and its length) `sku:4:shopshirt`.
-pub(super) fn named(campaign: &Campaign) -> String {
-    let kind = campaign.kind.as_str();
-    match &campaign.group {
-        None => format!("{kind}::{}", campaign.name),
-        Some(group) => format!("{kind}:{}:{group}{}", group.as_str().len(), campaign.name),
-    }
-}
-
-/// Undoes [`named`].
-pub(super) fn campaign_called(text: &str) -> Option<Campaign> {
-    let (kind, rest) = text.split_once(':')?;
-    let (length, rest) = rest.split_once(':')?;
-    let kind = CampaignKind::from_word(kind)?;
-    let (group, name) =
-        if length.is_empty() { ("", rest) } else { rest.split_at_checked(length.parse().ok()?)? };
-    let name = Name::new("name", name).ok()?;
-    let group = (!length.is_empty()).then(|| Name::new("group", group).ok());
-    match group {
-        None => Some(Campaign::new(kind, name)),
-        Some(group) => Some(Campaign { group: Some(group?), ..Campaign::new(kind, name) }),
     }
 }
 
@@ -198,13 +174,6 @@ mod tests {
             let mut packed = String::new();
             texts.iter().for_each(|text| pack(&mut packed, text));
             prop_assert_eq!(unpack(&packed).unwrap(), texts);
-        }
-
-        #[test]
-        fn a_campaign_is_called_by_one_name_only(name in ".+", group in proptest::option::of(".+")) {
-            let group = group.map(|group| Name::new("group", group).unwrap());
-            let campaign = Campaign { group, ..Campaign::new(CampaignKind::Sku, Name::new("name", name).unwrap()) };
-            prop_assert_eq!(campaign_called(&named(&campaign)).unwrap(), campaign);
         }
     }
 

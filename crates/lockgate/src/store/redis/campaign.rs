@@ -3,7 +3,7 @@
 use redis::from_redis_value;
 
 use super::RedisStore;
-use super::batch::{Campaigns, Line, campaign_called, micros_or_zero, named, timestamp_unless_zero};
+use super::batch::{Campaigns, Line, micros_or_zero, timestamp_unless_zero};
 use super::script::{Script, not_understood};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
@@ -81,10 +81,10 @@ pub(super) async fn campaign_list(
     limit: usize,
 ) -> Result<Vec<Campaign>, StoreError> {
     let call = store.scripts.call(Script::CampaignList, &[store.keys.campaigns(partition)]);
-    let call = call.arg(after.map(named).unwrap_or_default());
+    let call = call.arg(after.map(Campaign::called).unwrap_or_default());
     let reply = call.arg(i64::try_from(limit).unwrap_or(i64::MAX)).send_for_value(&store.link).await?;
     let names: Vec<String> = from_redis_value(reply.clone()).map_err(|_| not_understood(&reply))?;
-    names.iter().map(|name| campaign_called(name).ok_or_else(|| not_understood(name))).collect()
+    names.iter().map(|name| Campaign::from_called(name).ok_or_else(|| not_understood(name))).collect()
 }
 
 pub(super) async fn share_read(

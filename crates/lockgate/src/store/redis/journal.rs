@@ -6,14 +6,14 @@ use std::time::Duration;
 use redis::{FromRedisValue, Value, from_redis_value};
 
 use super::RedisStore;
-use super::batch::{campaign_called, timestamp_unless_zero, unpack};
+use super::batch::{timestamp_unless_zero, unpack};
 use super::script::{Script, not_understood, unsigned};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    CampaignChange, HoldId, JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding,
-    JournalTaken, MAX_BATCH, Terms, check_batch,
+    Campaign, CampaignChange, HoldId, JournalChange, JournalEntry, JournalPosition, JournalReader,
+    JournalStanding, JournalTaken, MAX_BATCH, Terms, check_batch,
 };
 
 /// After how long a reader that has nothing and was never seen again is forgotten: every process has a new name.
@@ -101,7 +101,7 @@ fn written_out(fields: &Value) -> String {
 fn read_entry(position: JournalPosition, fields: &Fields) -> Option<JournalEntry> {
     Some(JournalEntry {
         position,
-        campaign: campaign_called(fields.text("campaign")?)?,
+        campaign: Campaign::from_called(fields.text("campaign")?)?,
         rev: fields.number("rev").filter(|rev| *rev > 0)?,
         // A position is the time, in milliseconds, and a counter.
         at: Timestamp::from_millis(position.major),

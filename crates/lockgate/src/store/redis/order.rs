@@ -1,12 +1,14 @@
 //! The order operations, on Redis.
 
 use super::RedisStore;
-use super::batch::{Campaigns, Line, campaign_called, named, pack, read_lines, unpack};
+use super::batch::{Campaigns, Line, pack, read_lines, unpack};
 use super::script::{Script, not_understood};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::{Kind, Name};
-use crate::store::{OrderItem, OrderPlace, OrderStatus, OrderWish, Sending, Shortage, check_orders};
+use crate::store::{
+    Campaign, OrderItem, OrderPlace, OrderStatus, OrderWish, Sending, Shortage, check_orders,
+};
 
 pub(super) async fn order_place(
     store: &RedisStore,
@@ -38,7 +40,7 @@ fn content(order: &OrderWish) -> String {
     let mut content = String::new();
     pack(&mut content, order.user.as_str());
     for item in order.items() {
-        pack(&mut content, &named(&item.sku));
+        pack(&mut content, &item.sku.called());
         pack(&mut content, &item.quantity.to_string());
     }
     content
@@ -93,7 +95,7 @@ fn read_status(text: &str) -> Option<OrderStatus> {
     let user = Name::new("user", texts.next()?).ok()?;
     let mut items = Vec::new();
     for seq in seqs.split(' ') {
-        let sku = campaign_called(texts.next()?)?;
+        let sku = Campaign::from_called(texts.next()?)?;
         items.push((OrderItem { sku, quantity: texts.next()?.parse().ok()? }, seq.parse().ok()?));
     }
     Some(OrderStatus { user, items })

@@ -60,6 +60,31 @@ impl Campaign {
         Self { kind, name, group: None }
     }
 
+    /// Kind, group and name in one text, as the journal and the ledger call it: `coupon::summer`, or with a group (and its
+    /// length) `sku:4:shopshirt`.
+    #[must_use]
+    pub fn called(&self) -> String {
+        let kind = self.kind.as_str();
+        match &self.group {
+            None => format!("{kind}::{}", self.name),
+            Some(group) => format!("{kind}:{}:{group}{}", group.as_str().len(), self.name),
+        }
+    }
+
+    /// The campaign of which [`called`](Self::called) says this.
+    #[must_use]
+    pub fn from_called(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(':')?;
+        let (length, rest) = rest.split_once(':')?;
+        let kind = CampaignKind::from_word(kind)?;
+        if length.is_empty() {
+            return Some(Self::new(kind, Name::new("name", rest).ok()?));
+        }
+        let (group, name) = rest.split_at_checked(length.parse().ok()?)?;
+        let group = Some(Name::new("group", group).ok()?);
+        Some(Self { group, ..Self::new(kind, Name::new("name", name).ok()?) })
+    }
+
     /// The name whose partition it belongs to.
     #[must_use]
     pub fn home(&self) -> &Name {
@@ -332,6 +357,17 @@ mod tests {
     fn between(opens_micros: u64, closes_micros: u64) -> Result<Terms, InvalidInput> {
         let time = |micros| Some(Timestamp::from_micros(micros));
         Terms::new(1)?.between(time(opens_micros), time(closes_micros))
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn a_campaign_is_called_by_one_name_only(name in ".+", group in proptest::option::of(".+")) {
+            let group = group.map(|group| Name::new("group", group).unwrap());
+            let campaign = Campaign { group, ..Campaign::new(CampaignKind::Sku, Name::new("name", name).unwrap()) };
+            proptest::prop_assert_eq!(Campaign::from_called(&campaign.called()).unwrap(), campaign);
+        }
     }
 
     #[test]

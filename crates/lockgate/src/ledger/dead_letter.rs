@@ -1,0 +1,254 @@
+//! Dead letters: what could not be written, kept with the reason until somebody decides.
+
+use super::error::LedgerError;
+use super::record::{Record, What};
+use super::sql::{Arrival, Row, Value};
+use crate::clock::Timestamp;
+use crate::key::Name;
+use crate::store::{Campaign, JournalPosition};
+
+/// An entry of the journal that is not in the ledger, and why.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The partition of the journal.
+    pub partition: u16,
+    /// Where it stood in the journal.
+    pub position: JournalPosition,
+    /// The campaign, if the entry could be read.
+    pub campaign: Option<Campaign>,
+    /// The number of the change; 0 if the entry could not be read.
+    pub rev: u64,
+    /// Whether the ledger has the same change with other content.
+    pub is_conflict: bool,
+    /// Why it is here.
+    pub reason: String,
+    /// What the entry says.
+    pub content: String,
+    /// When it was put here.
+    pub at: Timestamp,
+    granted: i64,
+}
+
+/// What a dead letter counts for in an audit.
+#[derive(Clone, Debug)]
+pub(super) struct Buried {
+    pub(super) campaign: Option<Campaign>,
+    pub(super) rev: u64,
+    pub(super) granted: i64,
+    pub(super) is_conflict: bool,
+}
+
+impl DeadLetter {
+    /// An entry that nobody understands.
+    pub(super) fn unreadable(part: u16, position: JournalPosition, content: String, at: Timestamp) -> Self {
+        let reason =
+            "the entry could not be read: it was written by somebody else, or by a newer version".into();
+        Self {
+            partition: part,
+            position,
+            campaign: None,
+            rev: 0,
+            is_conflict: false,
+            reason,
+            content,
+            at,
+            granted: 0,
+        }
+    }
+
+    /// A record that the database or the sink does not take.
+    pub(super) fn refused(arrival: &Arrival, reason: String, at: Timestamp) -> Self {
+        let Arrival { part, position, record } = arrival;
+        Self {
+            partition: *part,
+            position: *position,
+            campaign: Some(record.campaign.clone()),
+            rev: record.rev,
+            is_conflict: false,
+            reason,
+            content: written(record),
+            at,
+            granted: record.granted(),
+        }
+    }
+
+    /// A record whose place is taken by another.
+    pub(super) fn conflict(arrival: &Arrival, known: &Record, at: Timestamp) -> Self {
+        let reason = format!("the ledger has this change with other content: {}", written(known));
+        Self { is_conflict: true, ..Self::refused(arrival, reason, at) }
+    }
+
+    /// The same letter without that user; `None` when it is not the user's.
+    pub(super) fn without(&self, user: &Name) -> Option<Self> {
+        let mut record = self.arrival()?.record;
+        if record.user.as_ref() != Some(user) {
+            return None;
+        }
+        record.user = None;
+        record.detail = record.detail.filter(|_| record.what != What::Bought);
+        Some(Self { content: written(&record), ..self.clone() })
+    }
+
+    /// The values of its row.
+    pub(super) fn values(&self) -> [Value; 9] {
+        let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let [part, place, rev] = self.key();
+        [
+            part,
+            place,
+            rev,
+            Value::text_or_null(self.campaign.as_ref().map(|campaign| escaped(&campaign.called()))),
+            Value::Integer(self.granted),
+            Value::Integer(self.is_conflict.into()),
+            Value::Text(escaped(&self.reason)),
+            Value::Text(escaped(&self.content)),
+            number(self.at.as_micros()),
+        ]
+    }
+
+    /// The values of its key.
+    pub(super) fn key(&self) -> [Value; 3] {
+        let rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
+        [Value::Integer(self.partition.into()), Value::Text(self.position.to_string()), Value::Integer(rev)]
+    }
+
+    pub(super) fn read(row: Row) -> Result<Self, LedgerError> {
+        let bad = || LedgerError::Unfit("a row of lockgate_dead_letters makes no sense".into());
+        let [part, place, rev, called, granted, conflict, reason, content, at] =
+            <[Value; 9]>::try_from(row).map_err(|_| bad())?;
+        let unsigned = |value: &Value| value.integer().and_then(|number| u64::try_from(number).ok());
+        let place = place.into_text().ok_or_else(bad)?;
+        Ok(Self {
+            partition: part.integer().and_then(|part| u16::try_from(part).ok()).ok_or_else(bad)?,
+            position: JournalPosition::parse(&place).ok_or_else(bad)?,
+            campaign: called.into_text().and_then(|called| Campaign::from_called(&unescaped(&called))),
+            rev: unsigned(&rev).ok_or_else(bad)?,
+            is_conflict: conflict.integer() == Some(1),
+            reason: reason.into_text().map(|text| unescaped(&text)).unwrap_or_default(),
+            content: content.into_text().map(|text| unescaped(&text)).unwrap_or_default(),
+            at: Timestamp::from_micros(unsigned(&at).ok_or_else(bad)?),
+            granted: granted.integer().unwrap_or(0),
+        })
+    }
+
+    /// The record in it, and where it came from; `None` if the entry could not be read.
+    pub(super) fn arrival(&self) -> Option<Arrival> {
+        let record = read(self.campaign.as_ref()?, self.rev, &self.content)?;
+        Some(Arrival { part: self.partition, position: self.position, record })
+    }
+}
+
+impl Buried {
+    /// More dead letters than these are not looked at one by one: the light is red long before.
+    pub(super) const MOST: usize = 100_000;
+
+    pub(super) fn read(row: Row) -> Result<Self, LedgerError> {
+        let bad = || LedgerError::Unfit("a row of lockgate_dead_letters makes no sense".into());
+        let [called, rev, granted, conflict] = <[Value; 4]>::try_from(row).map_err(|_| bad())?;
+        Ok(Self {
+            campaign: called.into_text().and_then(|called| Campaign::from_called(&unescaped(&called))),
+            rev: rev.integer().and_then(|rev| u64::try_from(rev).ok()).ok_or_else(bad)?,
+            granted: granted.integer().unwrap_or(0),
+            is_conflict: conflict.integer() == Some(1),
+        })
+    }
+}
+
+fn escaped(text: &str) -> String {
+    super::sql::text(text)
+}
+
+fn unescaped(text: &str) -> String {
+    super::sql::read_text(text).into_owned()
+}
+
+/// A record in words that [`read`] understands: `issued at=… seq=… quantity=… user="…" detail="…"`.
+fn written(record: &Record) -> String {
+    let mut text = format!("{} at={}", record.what, record.at.as_micros());
+    for (word, number) in [("seq", record.seq), ("quantity", record.quantity)] {
+        if let Some(number) = number {
+            text.push_str(&format!(" {word}={number}"));
+        }
+    }
+    for (word, value) in
+        [("user", record.user.as_ref().map(Name::as_str)), ("detail", record.detail.as_deref())]
+    {
+        if let Some(value) = value {
+            text.push_str(&format!(" {word}={}:{value}", value.len()));
+        }
+    }
+    text
+}
+
+/// Undoes [`written`].
+fn read(campaign: &Campaign, rev: u64, content: &str) -> Option<Record> {
+    let (what, mut rest) = content.split_once(' ')?;
+    let mut record = Record {
+        campaign: campaign.clone(),
+        rev,
+        at: Timestamp::from_micros(0),
+        what: What::from_word(what)?,
+        seq: None,
+        user: None,
+        quantity: None,
+        detail: None,
+    };
+    while !rest.is_empty() {
+        let (word, value) = rest.trim_start().split_once('=')?;
+        if matches!(word, "user" | "detail") {
+            let (length, value) = value.split_once(':')?;
+            let (text, after) = value.split_at_checked(length.parse().ok()?)?;
+            match word {
+                "user" => record.user = Some(Name::new("user", text).ok()?),
+                _ => record.detail = Some(text.to_owned()),
+            }
+            rest = after;
+            continue;
+        }
+        let (number, after) = value.split_once(' ').unwrap_or((value, ""));
+        let number = number.parse().ok()?;
+        match word {
+            "at" => record.at = Timestamp::from_micros(number),
+            "seq" => record.seq = Some(number),
+            "quantity" => record.quantity = Some(number),
+            _ => return None,
+        }
+        rest = after;
+    }
+    Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::CampaignKind;
+
+    #[test]
+    fn what_is_buried_can_be_dug_out() {
+        let name = |text: &str| Name::new("name", text).unwrap();
+        let campaign = Campaign::new(CampaignKind::Deal, name("a\0b"));
+        for (user, detail) in [
+            (Some("a b=7 seq=1\n\\"), Some("user=3:x ")),
+            (Some("a"), None),
+            (None, Some("pause")),
+            (None, None),
+        ] {
+            let record = Record {
+                campaign: campaign.clone(),
+                rev: 9,
+                at: Timestamp::from_micros(77),
+                what: What::Bought,
+                seq: user.map(|_| 3),
+                user: user.map(name),
+                quantity: Some(4),
+                detail: detail.map(str::to_owned),
+            };
+            let arrival = Arrival { part: 3, position: JournalPosition::new(5, 6), record: record.clone() };
+            let letter = DeadLetter::refused(&arrival, "no".into(), Timestamp::from_micros(1));
+            let read = DeadLetter::read(letter.values().to_vec()).unwrap();
+            assert_eq!(read.arrival().unwrap().record, record);
+            assert_eq!((read.partition, read.position, read.reason.as_str()), (3, arrival.position, "no"));
+        }
+    }
+}

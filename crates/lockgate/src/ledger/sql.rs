@@ -1,0 +1,623 @@
+//! The ledger's tables, in any of the databases.
+//!
+//! **Promise:** a record is there once, under (campaign, rev), or it is a dead letter; with it is what the [`Sink`] wrote, or
+//! neither is. Writing again what is there changes nothing. The same rev with other content is never swallowed: it becomes a
+//! dead letter that says so.
+//!
+//! ```text
+//! write ── all of it, plainly ──▶ committed                    what nearly always happens
+//!             │ a row was there before
+//!             ▼
+//!          read what is there ── same: left out ── other: dead letter ── the rest: plainly
+//!             │ a record that the database or the sink will never take
+//!             ▼
+//!          in two halves, and so on, until it stands alone ──▶ dead letter
+//! ```
+//!
+//! A plain insert is the fastest that every database has (`COPY`, or one statement with many rows), and what is there already
+//! is the exception; so nothing is asked beforehand.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sqlx::{Pool, Transaction};
+
+use super::dead_letter::{Buried, DeadLetter};
+use super::error::LedgerError;
+use super::record::{Record, What};
+use super::sink::Sink;
+use crate::clock::{Clock, Timestamp};
+use crate::key::Name;
+use crate::store::{Campaign, JournalPosition};
+
+mod dialect;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod text;
+
+pub(super) use self::dialect::{Dialect, Row, Value};
+pub(super) use self::text::{read_text, text};
+
+/// The version of the tables that this program writes.
+pub(super) const SCHEMA_VERSION: i64 = 1;
+
+/// How often a write is repeated that another writer got in the way of.
+const TRIES: usize = 5;
+
+/// A record, and where in the journal it came from.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    pub(super) part: u16,
+    pub(super) position: JournalPosition,
+    pub(super) record: Record,
+}
+
+/// What became of some records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) new: u64,
+    pub(super) known: u64,
+    pub(super) conflicts: u64,
+    pub(super) refused: u64,
+}
+
+impl std::ops::Add for Written {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            new: self.new + other.new,
+            known: self.known + other.known,
+            conflicts: self.conflicts + other.conflicts,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
+/// A campaign that the ledger knows.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) id: i64,
+    pub(super) campaign: Campaign,
+    /// Rows up to this one were removed by retention.
+    pub(super) purged_rev: u64,
+    /// What they were in grants.
+    pub(super) purged_granted: i64,
+}
+
+/// What the ledger has of a campaign.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) rows: u64,
+    pub(super) last_rev: u64,
+    pub(super) granted: i64,
+}
+
+pub(super) type BookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LedgerError>> + Send + 'a>>;
+
+/// What the rest of the ledger asks of the tables, whatever the database.
+pub(super) trait Book: Send + Sync + 'static {
+    fn migrate(&self) -> BookFuture<'_, ()>;
+    fn write<'a>(&'a self, arrivals: &'a [Arrival]) -> BookFuture<'a, Written>;
+    fn bury<'a>(&'a self, letters: &'a [DeadLetter]) -> BookFuture<'a, ()>;
+    fn dead_letters(
+        &self,
+        after: Option<(u16, String, u64)>,
+        limit: usize,
+    ) -> BookFuture<'_, Vec<DeadLetter>>;
+    fn buried(&self) -> BookFuture<'_, Vec<Buried>>;
+    fn replay<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool>;
+    fn discard<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool>;
+    fn campaigns(&self) -> BookFuture<'_, Vec<Known>>;
+    fn totals(&self, campaign: i64, through: u64) -> BookFuture<'_, Totals>;
+    fn last_rev(&self, campaign: i64) -> BookFuture<'_, u64>;
+    fn records<'a>(&'a self, known: &'a Known, after: u64, limit: usize) -> BookFuture<'a, Vec<Record>>;
+    fn revoked(&self, campaign: i64) -> BookFuture<'_, HashSet<u64>>;
+    fn erase<'a>(&'a self, user: &'a Name) -> BookFuture<'a, u64>;
+    fn purge<'a>(&'a self, known: &'a Known, totals: Totals) -> BookFuture<'a, u64>;
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// See the [module](self).
+pub(super) struct SqlBook<D: Dialect> {
+    pool: Pool<D>,
+    sink: Option<Arc<dyn Sink<D>>>,
+    clock: Clock,
+    /// The ids of campaigns, as far as they were asked for.
+    ids: Mutex<HashMap<Campaign, i64>>,
+}
+
+/// Why a transaction did not happen.
+enum Trouble {
+    /// A row was there before.
+    Duplicate,
+    Other(LedgerError),
+}
+
+impl<E: Into<LedgerError>> From<E> for Trouble {
+    fn from(why: E) -> Self {
+        Trouble::Other(why.into())
+    }
+}
+
+impl<D: Dialect> SqlBook<D> {
+    pub(super) fn new(pool: Pool<D>, sink: Option<Arc<dyn Sink<D>>>, clock: Clock) -> Self {
+        Self { pool, sink, clock, ids: Mutex::default() }
+    }
+
+    async fn fetch(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, LedgerError> {
+        let mut connection = self.pool.acquire().await?;
+        Ok(D::fetch(&mut connection, sql, values).await?)
+    }
+
+    /// The id of a campaign; it is entered when it is new.
+    async fn id_of(&self, campaign: &Campaign) -> Result<i64, LedgerError> {
+        let known = self.ids.lock().unwrap_or_else(PoisonError::into_inner).get(campaign).copied();
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let called = text(&campaign.called());
+        let mut connection = self.pool.acquire().await?;
+        let find = async |connection: &mut D::Connection| {
+            let rows = D::fetch(connection, D::FIND_CAMPAIGN, &[Value::Text(called.clone())]).await?;
+            Ok::<_, sqlx::Error>(rows.first().and_then(|row| row.first().and_then(Value::integer)))
+        };
+        let id = match find(&mut connection).await? {
+            Some(id) => Some(id),
+            None => {
+                let values = [
+                    Value::Text(campaign.kind.as_str().to_owned()),
+                    Value::text_or_null(campaign.group.as_ref().map(|group| text(group.as_str()))),
+                    Value::Text(text(campaign.name.as_str())),
+                    Value::Text(called.clone()),
+                ];
+                let add = D::insert_unless_there("lockgate_campaigns (kind, grouped, name, called)", 4);
+                D::execute(&mut connection, &add, &values).await?;
+                find(&mut connection).await?
+            }
+        };
+        let id = id.ok_or_else(|| LedgerError::Unfit(format!("the ledger did not keep {campaign:?}")))?;
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(campaign.clone(), id);
+        Ok(id)
+    }
+
+    /// The ids of all campaigns of a batch, before its transaction: a campaign that is new to several writers at once must not
+    /// make them wait for each other.
+    async fn ids_of(&self, arrivals: &[Arrival]) -> Result<HashMap<Campaign, i64>, LedgerError> {
+        let mut ids: HashMap<Campaign, i64> = HashMap::new();
+        for Arrival { record, .. } in arrivals {
+            if !ids.contains_key(&record.campaign) {
+                ids.insert(record.campaign.clone(), self.id_of(&record.campaign).await?);
+            }
+        }
+        Ok(ids)
+    }
+
+    async fn write_all(&self, arrivals: &[Arrival]) -> Result<Written, LedgerError> {
+        let ids = self.ids_of(arrivals).await?;
+        let outcome = match self.write_plainly(&ids, arrivals).await {
+            Err(Trouble::Duplicate) => self.write_the_rest(&ids, arrivals).await,
+            Ok(()) => return Ok(Written { new: arrivals.len() as u64, ..Written::default() }),
+            Err(Trouble::Other(why)) => Err(why),
+        };
+        match outcome {
+            Err(why) if why.is_fault_of_the_records() => self.write_in_halves(arrivals, &why).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Finds those that are at fault, and buries them.
+    async fn write_in_halves(&self, arrivals: &[Arrival], why: &LedgerError) -> Result<Written, LedgerError> {
+        if let [alone] = arrivals {
+            tracing::error!(%why, record = ?alone.record, "a record cannot be written and becomes a dead letter");
+            let letter = DeadLetter::refused(alone, why.to_string(), self.clock.wall());
+            self.bury(std::slice::from_ref(&letter)).await?;
+            return Ok(Written { refused: 1, ..Written::default() });
+        }
+        let (first, second) = arrivals.split_at(arrivals.len() / 2);
+        let first = Box::pin(self.write_all(first)).await?;
+        Ok(first + Box::pin(self.write_all(second)).await?)
+    }
+
+    async fn write_plainly(&self, ids: &HashMap<Campaign, i64>, arrivals: &[Arrival]) -> Result<(), Trouble> {
+        let mut transaction = self.pool.begin().await?;
+        self.insert(&mut transaction, ids, arrivals).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn insert(
+        &self,
+        transaction: &mut Transaction<'_, D>,
+        ids: &HashMap<Campaign, i64>,
+        arrivals: &[Arrival],
+    ) -> Result<(), Trouble> {
+        if arrivals.is_empty() {
+            return Ok(());
+        }
+        D::insert_records(transaction, ids, arrivals).await.map_err(|why| {
+            let why = LedgerError::from(why);
+            if why.is_duplicate() { Trouble::Duplicate } else { Trouble::Other(why) }
+        })?;
+        if let Some(sink) = &self.sink {
+            let records: Vec<_> = arrivals.iter().map(|arrival| arrival.record.clone()).collect();
+            sink.write(transaction, &records).await?;
+        }
+        Ok(())
+    }
+
+    /// Some of them were there before; or some of them come twice.
+    async fn write_the_rest(
+        &self,
+        ids: &HashMap<Campaign, i64>,
+        arrivals: &[Arrival],
+    ) -> Result<Written, LedgerError> {
+        for _ in 0..TRIES {
+            match self.try_to_write_the_rest(ids, arrivals).await {
+                Err(Trouble::Duplicate) => {}
+                Err(Trouble::Other(why)) => return Err(why),
+                Ok(written) => return Ok(written),
+            }
+        }
+        Err(LedgerError::Database(sqlx::Error::Protocol(
+            "other writers were faster several times in a row".into(),
+        )))
+    }
+
+    async fn try_to_write_the_rest(
+        &self,
+        ids: &HashMap<Campaign, i64>,
+        arrivals: &[Arrival],
+    ) -> Result<Written, Trouble> {
+        let mut transaction = self.pool.begin().await?;
+        let mut there = self.read_those_that_are_there(&mut transaction, ids, arrivals).await?;
+        let (mut fresh, mut letters, mut written) = (Vec::new(), Vec::new(), Written::default());
+        for arrival in arrivals {
+            let key = (ids[&arrival.record.campaign], arrival.record.rev);
+            match there.get(&key) {
+                None => {
+                    there.insert(key, arrival.record.clone());
+                    fresh.push(arrival.clone());
+                    written.new += 1;
+                }
+                Some(known) if known.says_the_same_as(&arrival.record) => written.known += 1,
+                Some(known) => {
+                    tracing::error!(?known, record = ?arrival.record, "the ledger has the same change with other content");
+                    letters.push(DeadLetter::conflict(arrival, known, self.clock.wall()));
+                    written.conflicts += 1;
+                }
+            }
+        }
+        self.insert(&mut transaction, ids, &fresh).await?;
+        for letter in &letters {
+            D::execute(&mut transaction, &bury_statement::<D>(), &letter.values()).await?;
+        }
+        transaction.commit().await?;
+        Ok(written)
+    }
+
+    async fn read_those_that_are_there(
+        &self,
+        transaction: &mut Transaction<'_, D>,
+        ids: &HashMap<Campaign, i64>,
+        arrivals: &[Arrival],
+    ) -> Result<BTreeMap<(i64, u64), Record>, LedgerError> {
+        let mut revs: HashMap<&Campaign, BTreeSet<u64>> = HashMap::new();
+        for Arrival { record, .. } in arrivals {
+            revs.entry(&record.campaign).or_default().insert(record.rev);
+        }
+        let mut there = BTreeMap::new();
+        for (campaign, revs) in revs {
+            let id = ids[campaign];
+            for run in runs(&revs) {
+                let values = [Value::Integer(id), number(*run.start()), number(*run.end())];
+                let rows = D::fetch(transaction, SELECT_RUN, &values).await?;
+                for row in rows {
+                    let record = read_record(campaign, row)?;
+                    there.insert((id, record.rev), record);
+                }
+            }
+        }
+        Ok(there)
+    }
+
+    async fn page(&self, known: &Known, after: u64, limit: usize) -> Result<Vec<Record>, LedgerError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let values = [Value::Integer(known.id), number(after), Value::Integer(limit)];
+        let rows = self.fetch(SELECT_PAGE, &values).await?;
+        rows.into_iter().map(|row| read_record(&known.campaign, row)).collect()
+    }
+
+    /// Writes what a dead letter holds, and removes the letter, in one transaction.
+    async fn try_again(&self, letter: &DeadLetter) -> Result<bool, LedgerError> {
+        let Some(arrival) = letter.arrival() else {
+            return Err(LedgerError::Refused(format!(
+                "the entry at {} could not be read and still cannot; use the version of Lockgate that wrote it, or discard it",
+                letter.position
+            )));
+        };
+        let ids = self.ids_of(std::slice::from_ref(&arrival)).await?;
+        let mut transaction = self.pool.begin().await?;
+        let there =
+            self.read_those_that_are_there(&mut transaction, &ids, std::slice::from_ref(&arrival)).await?;
+        match there.into_values().next() {
+            Some(known) if !known.says_the_same_as(&arrival.record) => {
+                return Err(LedgerError::Refused(format!(
+                    "the ledger has change {} of {:?} with other content; find out which is true, then discard the letter \
+                     or correct the row",
+                    arrival.record.rev, arrival.record.campaign
+                )));
+            }
+            Some(_) => {}
+            None => match self.insert(&mut transaction, &ids, std::slice::from_ref(&arrival)).await {
+                Ok(()) => {}
+                Err(Trouble::Other(why)) => return Err(why),
+                Err(Trouble::Duplicate) => {
+                    return Err(LedgerError::Refused("another writer has just written it; try again".into()));
+                }
+            },
+        }
+        let removed = D::execute(&mut transaction, REMOVE_LETTER, &letter.key()).await?;
+        transaction.commit().await?;
+        Ok(removed > 0)
+    }
+}
+
+const SELECT_RUN: &str = "SELECT rev, at_us, what, seq, user_id, quantity, detail FROM lockgate_ledger \
+     WHERE campaign = ? AND rev BETWEEN ? AND ? ORDER BY rev";
+const SELECT_PAGE: &str = "SELECT rev, at_us, what, seq, user_id, quantity, detail FROM lockgate_ledger \
+     WHERE campaign = ? AND rev > ? ORDER BY rev LIMIT ?";
+const REMOVE_LETTER: &str = "DELETE FROM lockgate_dead_letters WHERE part = ? AND place = ? AND rev = ?";
+
+fn bury_statement<D: Dialect>() -> String {
+    D::insert_unless_there(
+        "lockgate_dead_letters (part, place, rev, called, granted, conflict, reason, content, at_us)",
+        9,
+    )
+}
+
+fn number(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// The consecutive numbers among these.
+fn runs(revs: &BTreeSet<u64>) -> Vec<RangeInclusive<u64>> {
+    let mut runs: Vec<RangeInclusive<u64>> = Vec::new();
+    for rev in revs {
+        match runs.last_mut().filter(|run| run.end() + 1 == *rev) {
+            Some(run) => *run = *run.start()..=*rev,
+            None => runs.push(*rev..=*rev),
+        }
+    }
+    runs
+}
+
+/// The values of a row, in the order of the columns.
+fn record_values(id: i64, record: &Record) -> [Value; 8] {
+    [
+        Value::Integer(id),
+        number(record.rev),
+        number(record.at.as_micros()),
+        Value::Text(record.what.as_str().to_owned()),
+        record.seq.map_or(Value::Null, number),
+        Value::text_or_null(record.user.as_ref().map(|user| text(user.as_str()))),
+        record.quantity.map_or(Value::Null, number),
+        Value::text_or_null(record.detail.as_deref().map(text)),
+    ]
+}
+
+fn read_record(campaign: &Campaign, row: Row) -> Result<Record, LedgerError> {
+    let bad = || {
+        LedgerError::Unfit(format!(
+            "a row of {campaign:?} in the ledger makes no sense; restore it from a backup"
+        ))
+    };
+    let unsigned = |value: &Value| value.integer().and_then(|number| u64::try_from(number).ok());
+    let [rev, at, what, seq, user, quantity, detail] = <[Value; 7]>::try_from(row).map_err(|_| bad())?;
+    let user = match user.into_text().as_deref() {
+        // Nobody: either it is about nobody, or the user was erased.
+        None | Some("") => None,
+        Some(user) => Some(Name::new("user", read_text(user)).map_err(|_| bad())?),
+    };
+    Ok(Record {
+        campaign: campaign.clone(),
+        rev: unsigned(&rev).ok_or_else(bad)?,
+        at: Timestamp::from_micros(unsigned(&at).ok_or_else(bad)?),
+        what: what.into_text().and_then(|what| What::from_word(&what)).ok_or_else(bad)?,
+        seq: unsigned(&seq),
+        user,
+        quantity: unsigned(&quantity),
+        detail: detail.into_text().map(|detail| read_text(&detail).into_owned()),
+    })
+}
+
+impl<D: Dialect> Book for SqlBook<D> {
+    fn migrate(&self) -> BookFuture<'_, ()> {
+        Box::pin(async move {
+            let mut connection = self.pool.acquire().await?;
+            match D::migrate(&mut connection).await? {
+                found if found > SCHEMA_VERSION => Err(LedgerError::Unfit(format!(
+                    "the ledger's tables have version {found}, and this version of Lockgate knows {SCHEMA_VERSION}; \
+                     use the version that wrote them"
+                ))),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn write<'a>(&'a self, arrivals: &'a [Arrival]) -> BookFuture<'a, Written> {
+        Box::pin(async move {
+            match arrivals {
+                [] => Ok(Written::default()),
+                arrivals => self.write_all(arrivals).await,
+            }
+        })
+    }
+
+    fn bury<'a>(&'a self, letters: &'a [DeadLetter]) -> BookFuture<'a, ()> {
+        Box::pin(async move {
+            let mut transaction = self.pool.begin().await?;
+            for letter in letters {
+                D::execute(&mut transaction, &bury_statement::<D>(), &letter.values()).await?;
+            }
+            Ok(transaction.commit().await?)
+        })
+    }
+
+    fn dead_letters(
+        &self,
+        after: Option<(u16, String, u64)>,
+        limit: usize,
+    ) -> BookFuture<'_, Vec<DeadLetter>> {
+        Box::pin(async move {
+            let (part, place, rev) = after.unwrap_or_default();
+            let values = [
+                Value::Integer(part.into()),
+                Value::Integer(part.into()),
+                Value::Text(place.clone()),
+                Value::Integer(part.into()),
+                Value::Text(place),
+                number(rev),
+                Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)),
+            ];
+            let sql = "SELECT part, place, rev, called, granted, conflict, reason, content, at_us \
+                 FROM lockgate_dead_letters \
+                 WHERE part > ? OR (part = ? AND place > ?) OR (part = ? AND place = ? AND rev > ?) \
+                 ORDER BY part, place, rev LIMIT ?";
+            let rows = self.fetch(sql, &values).await?;
+            rows.into_iter().map(DeadLetter::read).collect()
+        })
+    }
+
+    fn buried(&self) -> BookFuture<'_, Vec<Buried>> {
+        Box::pin(async move {
+            let sql = format!(
+                "SELECT called, rev, granted, conflict FROM lockgate_dead_letters ORDER BY called, rev LIMIT {}",
+                Buried::MOST
+            );
+            self.fetch(&sql, &[]).await?.into_iter().map(Buried::read).collect()
+        })
+    }
+
+    fn replay<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool> {
+        Box::pin(self.try_again(letter))
+    }
+
+    fn discard<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool> {
+        Box::pin(async move {
+            let mut connection = self.pool.acquire().await?;
+            Ok(D::execute(&mut connection, REMOVE_LETTER, &letter.key()).await? > 0)
+        })
+    }
+
+    fn campaigns(&self) -> BookFuture<'_, Vec<Known>> {
+        Box::pin(async move {
+            let sql = "SELECT id, called, purged_rev, purged_granted FROM lockgate_campaigns ORDER BY id";
+            let rows = self.fetch(sql, &[]).await?;
+            rows.into_iter().map(read_known).collect()
+        })
+    }
+
+    fn totals(&self, campaign: i64, through: u64) -> BookFuture<'_, Totals> {
+        Box::pin(async move {
+            let sql = format!(
+                "SELECT COUNT(*), MAX(rev), CAST(SUM(CASE WHEN what IN ('issued', 'bought', 'confirmed') THEN quantity \
+                 WHEN what = 'revoked' THEN -quantity ELSE 0 END) AS {}) \
+                 FROM lockgate_ledger WHERE campaign = ? AND rev <= ?",
+                D::INTEGER
+            );
+            let rows = self.fetch(&sql, &[Value::Integer(campaign), number(through)]).await?;
+            let numbers: Vec<_> =
+                rows.into_iter().flatten().map(|value| value.integer().unwrap_or(0)).collect();
+            let unsigned = |place: usize| numbers.get(place).and_then(|number| u64::try_from(*number).ok());
+            Ok(Totals {
+                rows: unsigned(0).unwrap_or(0),
+                last_rev: unsigned(1).unwrap_or(0),
+                granted: numbers.get(2).copied().unwrap_or(0),
+            })
+        })
+    }
+
+    fn last_rev(&self, campaign: i64) -> BookFuture<'_, u64> {
+        Box::pin(async move {
+            let sql = "SELECT MAX(rev) FROM lockgate_ledger WHERE campaign = ?";
+            let rows = self.fetch(sql, &[Value::Integer(campaign)]).await?;
+            let last = rows.first().and_then(|row| row.first()).and_then(Value::integer);
+            Ok(last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0))
+        })
+    }
+
+    fn records<'a>(&'a self, known: &'a Known, after: u64, limit: usize) -> BookFuture<'a, Vec<Record>> {
+        Box::pin(self.page(known, after, limit))
+    }
+
+    fn revoked(&self, campaign: i64) -> BookFuture<'_, HashSet<u64>> {
+        Box::pin(async move {
+            let sql = "SELECT seq FROM lockgate_ledger WHERE campaign = ? AND what = 'revoked'";
+            let rows = self.fetch(sql, &[Value::Integer(campaign)]).await?;
+            let numbers = rows.into_iter().flatten().filter_map(|value| value.integer());
+            Ok(numbers.filter_map(|seq| u64::try_from(seq).ok()).collect())
+        })
+    }
+
+    fn erase<'a>(&'a self, user: &'a Name) -> BookFuture<'a, u64> {
+        Box::pin(async move {
+            let mut connection = self.pool.acquire().await?;
+            let sql = format!(
+                "UPDATE lockgate_ledger SET user_id = '', detail = {} WHERE {}",
+                D::ERASED_DETAIL,
+                D::IS_USER
+            );
+            Ok(D::execute(&mut connection, &sql, &[Value::Text(text(user.as_str()))]).await?)
+        })
+    }
+
+    fn purge<'a>(&'a self, known: &'a Known, totals: Totals) -> BookFuture<'a, u64> {
+        Box::pin(async move {
+            let mut transaction = self.pool.begin().await?;
+            let note = "UPDATE lockgate_campaigns SET purged_rev = ?, purged_granted = purged_granted + ? WHERE id = ?";
+            let values = [number(totals.last_rev), Value::Integer(totals.granted), Value::Integer(known.id)];
+            D::execute(&mut transaction, note, &values).await?;
+            let remove = "DELETE FROM lockgate_ledger WHERE campaign = ? AND rev <= ?";
+            let values = [Value::Integer(known.id), number(totals.last_rev)];
+            let removed = D::execute(&mut transaction, remove, &values).await?;
+            transaction.commit().await?;
+            Ok(removed)
+        })
+    }
+
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.pool.close())
+    }
+}
+
+fn read_known(row: Row) -> Result<Known, LedgerError> {
+    let bad =
+        || LedgerError::Unfit("a row of lockgate_campaigns makes no sense; restore it from a backup".into());
+    let [id, called, purged_rev, purged_granted] = <[Value; 4]>::try_from(row).map_err(|_| bad())?;
+    let called = called.into_text().ok_or_else(bad)?;
+    Ok(Known {
+        id: id.integer().ok_or_else(bad)?,
+        campaign: Campaign::from_called(&read_text(&called)).ok_or_else(bad)?,
+        purged_rev: purged_rev.integer().and_then(|rev| u64::try_from(rev).ok()).unwrap_or(0),
+        purged_granted: purged_granted.integer().unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_as_long_as_they_can_be() {
+        let of = |revs: &[u64]| runs(&revs.iter().copied().collect());
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[3, 1, 2, 5, 7, 8]), [1..=3, 5..=5, 7..=8]);
+    }
+}
