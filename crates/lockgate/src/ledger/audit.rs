@@ -15,7 +15,7 @@ use super::dead_letter::Buried;
 use super::error::LedgerError;
 use super::record::Record;
 use super::sql::{Known, Totals};
-use crate::store::{Campaign, CampaignStatus, JournalPosition, MAX_BATCH, Store};
+use crate::store::{Campaign, CampaignStatus, MAX_BATCH, Store};
 
 /// How many rows are read at once.
 pub(super) const MAX_PAGE: usize = 10_000;
@@ -313,16 +313,5 @@ async fn statuses(
             }
         }
         after = Some(last);
-    }
-}
-
-impl JournalPosition {
-    /// A position before this one, and after all that are before it.
-    fn previous(self) -> Self {
-        match (self.major, self.minor) {
-            (0, 0) => self,
-            (major, 0) => Self::new(major - 1, u64::MAX),
-            (major, minor) => Self::new(major, minor - 1),
-        }
     }
 }

@@ -393,11 +393,11 @@ impl Desk {
         for partition in 0..self.store.partitions() {
             let standing = self.store.journal_standing(partition, &self.reader.group).await?;
             // An entry of this very millisecond is waiting too.
-            let behind = standing
-                .oldest_waiting
-                .map_or(Duration::ZERO, |_| standing.behind.max(Duration::from_millis(1)));
-            most = most.max(behind);
-            self.store.journal_trim(partition, standing.last).await?;
+            let waits = |_| standing.behind.max(Duration::from_millis(1));
+            most = most.max(standing.oldest_waiting.map_or(Duration::ZERO, waits));
+            // Not simply everything that no group needs: ours may not have been given its first entry yet.
+            let done = standing.oldest_waiting.map_or(standing.last, JournalPosition::previous);
+            self.store.journal_trim(partition, done).await?;
         }
         Ok(most)
     }

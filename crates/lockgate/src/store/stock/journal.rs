@@ -30,6 +30,16 @@ impl JournalPosition {
         }
     }
 
+    /// A position before this one, and after all that are before it.
+    #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+    pub(crate) const fn previous(self) -> Self {
+        match (self.major, self.minor) {
+            (0, 0) => self,
+            (major, 0) => Self { major: major - 1, minor: u64::MAX },
+            (major, minor) => Self { major, minor: minor - 1 },
+        }
+    }
+
     /// Reads what [`Display`](fmt::Display) wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
