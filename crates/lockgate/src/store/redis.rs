@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! ear.rs               hears what the scripts publish for this process
-//! mutex.rs campaign.rs coupon.rs deal.rs hold.rs order.rs journal.rs
+//! mutex.rs campaign.rs coupon.rs deal.rs hold.rs order.rs order_across.rs journal.rs
 //!                      arguments in, answers out: one function per script
 //!   batch.rs           what the calls on the stock have in common
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
@@ -18,6 +18,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::ProtocolVersion;
 
@@ -27,10 +28,10 @@ use crate::error::OpenError;
 use crate::key::{Keyspace, Name};
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, Listener, MutexStatus, OrderPlace, OrderStatus, OrderWish, Purchase,
-    PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token,
-    UserShare,
+    CommittedOrder, EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue,
+    IssueWish, JournalEntry, JournalPosition, Listener, MutexStatus, OrderDecision, OrderPart, OrderPlace,
+    OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Release, Renew,
+    Renewal, Revoke, RevokeWish, Sending, SettleWish, Settlement, Store, Terms, Token, UserShare,
 };
 
 mod batch;
@@ -45,6 +46,7 @@ mod lane;
 mod link;
 mod mutex;
 mod order;
+mod order_across;
 mod script;
 mod url;
 
@@ -165,6 +167,10 @@ impl Store for RedisStore {
         self.keys.partition_of(campaign.home())
     }
 
+    fn partitions(&self) -> u16 {
+        self.keys.partitions()
+    }
+
     fn campaign_open<'a>(
         &'a self,
         sending: &'a Sending,
@@ -233,6 +239,42 @@ impl Store for RedisStore {
 
     fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>> {
         Box::pin(order::order_read(self, home, id))
+    }
+
+    fn order_reserve<'a>(
+        &'a self,
+        sending: &'a Sending,
+        part: &'a OrderPart,
+        doubt_after: Option<Duration>,
+    ) -> Answer<'a, OrderReserve> {
+        Box::pin(order_across::order_reserve(self, sending, part, doubt_after))
+    }
+
+    fn order_decide<'a>(
+        &'a self,
+        sending: &'a Sending,
+        id: &'a Name,
+        attempt: Token,
+        decision: &'a OrderDecision,
+    ) -> Answer<'a, OrderVerdict> {
+        Box::pin(order_across::order_decide(self, sending, id, attempt, decision))
+    }
+
+    fn order_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        part: &'a OrderPart,
+        settlement: Settlement,
+    ) -> Answer<'a, OrderSettle> {
+        Box::pin(order_across::order_settle(self, sending, part, settlement))
+    }
+
+    fn order_doubts(&self, partition: u16, limit: usize) -> Answer<'_, Vec<OrderPart>> {
+        Box::pin(order_across::order_doubts(self, partition, limit))
+    }
+
+    fn order_find<'a>(&'a self, id: &'a Name) -> Answer<'a, Option<CommittedOrder>> {
+        Box::pin(order_across::order_find(self, id))
     }
 
     fn journal_read(
