@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use lockgate::Gate;
 use lockgate::clock::Clock;
 use lockgate::error::StoreError;
 use lockgate::key::Name;
@@ -99,4 +101,5 @@ async fn a_store_with_one_partition_refuses_what_is_over_several() {
     assert!(matches!(store.order_doubts(0, 1).await, Err(StoreError::Refused(_))));
     let decided = store.order_decide(&Sending::once(), &id, Token::random(), &OrderDecision::Abort).await;
     assert!(matches!(decided, Err(StoreError::Refused(_))));
+    assert_eq!(Gate::on(Arc::new(store)).resolve_orders().await.unwrap(), 0);
 }
