@@ -1,6 +1,7 @@
 //! An order: several articles, all or nothing.
 
 mod across;
+mod attempt;
 mod doubts;
 
 pub(crate) use self::doubts::resolve_all;

@@ -1,8 +1,6 @@
 //! What the decision about an order over several partitions must do: be one, for ever.
 #![expect(clippy::unwrap_used, reason = "assertions: a store that does not answer fails the suite")]
 
-use std::time::Duration;
-
 use super::{Home, fresh, name, nasty_names};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
@@ -140,16 +138,15 @@ async fn an_order_with_another_content_is_not_the_same(home: &Home) {
 
 /// An abortion is remembered for a day; so that it is never forgotten too early, nothing is committed so late.
 async fn an_attempt_that_is_an_hour_old_is_not_committed(home: &Home) {
-    let hour = Duration::from_secs(60 * 60);
-    let ago =
-        |time: Duration| Timestamp::from_micros(home.clock.wall().as_micros() - time.as_micros() as u64);
+    let hour = 60 * 60;
+    let ago = |seconds: u64| Timestamp::from_micros(home.clock.wall().as_micros() - seconds * 1_000_000);
     let attempt = Attempt::new(home, &fresh("order"), "a", &[("shirt", 2)]);
-    let late = Attempt { reserved_at: ago(hour + Duration::from_secs(5)), ..attempt.clone() };
+    let late = Attempt { reserved_at: ago(hour + 5), ..attempt.clone() };
     assert_eq!(home.commit(&late).await, OrderVerdict::Aborted);
     assert_eq!(home.commit(&attempt).await, OrderVerdict::Aborted, "the answer has changed");
     assert_eq!(home.abort(&attempt).await, OrderVerdict::Aborted);
     let just = Attempt::new(home, &fresh("order"), "a", &[("shirt", 2)]);
-    let just = Attempt { reserved_at: ago(hour - Duration::from_secs(30)), ..just };
+    let just = Attempt { reserved_at: ago(hour - 30), ..just };
     assert_eq!(home.commit(&just).await, just.committed());
 }
 
@@ -212,7 +209,8 @@ async fn a_crowd_commits_one_attempt(home: &Home) {
     let verdicts = crowd.join_all().await;
     let committed: Vec<_> =
         verdicts.iter().filter(|(_, verdict)| matches!(verdict, OrderVerdict::Committed(_))).collect();
-    let [(winner, _)] = &committed[..] else { panic!("{} were committed", committed.len()) };
+    assert_eq!(committed.len(), 1, "so many were committed");
+    let winner = &committed[0].0;
     for (attempt, verdict) in &verdicts {
         let is_right = *verdict == winner.committed() && attempt.name == winner.name
             || *verdict == winner.already()
