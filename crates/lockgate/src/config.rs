@@ -28,8 +28,13 @@ pub struct Config {
     /// act for so long loses a lock that it was just given.
     pub claim: Duration,
     /// How many callers of one operation may wait in this process, per partition, while the store is busy with others; the
-    /// next one is told [`StoreError::Busy`](crate::error::StoreError::Busy). Coupons, deals, holds and orders.
+    /// next one is told [`StoreError::Busy`](crate::error::StoreError::Busy). Coupons, deals, holds and orders; orders over
+    /// several partitions are counted from the first call to the last.
     pub max_waiting: usize,
+    /// For how long an order over several partitions of a cluster may be under way (10 s) before others may call it off: a
+    /// process that dies while it places one keeps the stock from others for this time. A process that is slower than that
+    /// is told that its order is not placed.
+    pub order_deadline: Duration,
     /// How many journal entries a store in memory keeps at the most; `None`: all, until they are trimmed.
     pub journal_limit: Option<usize>,
     /// How to talk to Redis; unused by the embedded store.
@@ -45,6 +50,7 @@ impl Default for Config {
             namespace: "lg".into(),
             claim: DEFAULT_CLAIM,
             max_waiting: 16_384,
+            order_deadline: Duration::from_secs(10),
             journal_limit: None,
             redis,
             clock: Clock::system(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::error::{InvalidInput, OpenError};
+use crate::error::{InvalidInput, OpenError, StoreError};
 use crate::key::Name;
 use crate::lock::{Desk, Mutex};
 use crate::stock::{Counter, Coupon, Deal, Order, Sku};
@@ -99,7 +99,7 @@ impl Gate {
     #[must_use]
     pub fn on_with(store: Arc<dyn Store>, config: &Config) -> Self {
         let desk = Desk::new(Arc::clone(&store), config.clock.clone(), config.claim);
-        let counter = Counter::new(Arc::clone(&store), &config.clock, config.max_waiting);
+        let counter = Counter::new(Arc::clone(&store), config);
         Self { store, desk, counter }
     }
 
@@ -168,7 +168,7 @@ impl Gate {
     }
 
     /// The article called `name` of a group. On a cluster, only articles of one group are sure to live in one partition, so
-    /// that one order can take from all of them. The group is a part of the article's name.
+    /// that one order takes from all of them in one step. The group is a part of the article's name.
     ///
     /// # Errors
     ///
@@ -185,5 +185,23 @@ impl Gate {
     /// When the user's id is empty or longer than 16 KiB.
     pub fn order(&self, user: impl AsRef<str>) -> Result<Order, InvalidInput> {
         Ok(Order::new(Arc::clone(&self.counter), Name::new("user", user)?))
+    }
+
+    /// Resolves what orders over several partitions of a cluster have left behind whose process died on the way, and answers
+    /// in how many places: an order that was placed is made whole, any other is given back. An order is left alone for its
+    /// [deadline](crate::config::Config::order_deadline).
+    ///
+    /// For a background task, about once a second: it asks every partition once. Any number of processes may do so at the
+    /// same time. An order that comes out short also does so by itself, for what it is short of.
+    ///
+    /// # Errors
+    ///
+    /// When the store did not answer: the first error that was met. What could be resolved, was.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the rest for the next time.
+    pub async fn resolve_orders(&self) -> Result<u64, StoreError> {
+        crate::stock::resolve_all(self.store.as_ref()).await
     }
 }

@@ -159,11 +159,15 @@ pub enum Kind {
     SkuDue,
     /// An order that was placed.
     Order,
+    /// An order over several partitions that was committed: which attempt, and what it took where.
+    OrderRecord,
+    /// An attempt to place an order that will never be committed.
+    OrderAborted,
 }
 
 impl Kind {
     /// All kinds there are.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Mutex,
         Kind::MutexQueue,
         Kind::Coupon,
@@ -176,6 +180,8 @@ impl Kind {
         Kind::SkuMembers,
         Kind::SkuDue,
         Kind::Order,
+        Kind::OrderRecord,
+        Kind::OrderAborted,
     ];
 
     const fn segment(self) -> &'static str {
@@ -192,6 +198,8 @@ impl Kind {
             Kind::SkuMembers => "sku-members",
             Kind::SkuDue => "sku-due",
             Kind::Order => "order",
+            Kind::OrderRecord => "order-record",
+            Kind::OrderAborted => "order-aborted",
         }
     }
 }
@@ -270,6 +278,12 @@ impl Keyspace {
     #[must_use]
     pub fn campaigns(&self, partition: u16) -> String {
         format!("{}:{{{partition}}}:campaigns", self.namespace)
+    }
+
+    /// The key of the parts of orders that are under way in a partition.
+    #[must_use]
+    pub fn doubts(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:doubts", self.namespace)
     }
 
     /// The key of what a sender's slot was answered last. The slot is made by us: letters, digits and a dot.

@@ -37,6 +37,7 @@ pub(crate) use self::counter::Counter;
 pub use self::coupon::Coupon;
 pub use self::deal::Deal;
 pub use self::hold::{Hold, Reservation};
+pub(crate) use self::order::resolve_all;
 pub use self::order::{Order, Sku};
 pub use crate::store::{
     CampaignChanged, CampaignOpen, CampaignState, CampaignStatus, HoldId, HoldPlace, HoldSettle, HoldState,

@@ -16,7 +16,8 @@
 //! | its function in memory | `store/memory/mutex.rs`, `fn mutex_acquire` |
 //! | its conformance test | `testing/conformance/mutex.rs`, `fn mutex_acquire` |
 //!
-//! `tests/it/five_places.rs` fails when one of them is missing.
+//! `tests/it/five_places.rs` fails when one of them is missing. The operations on orders over several partitions have no
+//! function in memory, where there is one partition.
 
 use std::fmt;
 use std::future::Future;
@@ -39,13 +40,15 @@ pub use self::mutex::{
     Release, Renew, Renewal, Token,
 };
 pub use self::news::{EarId, Hearing, Listener, News};
+#[cfg(feature = "redis")]
+pub(crate) use self::stock::{COMMIT_WITHIN, UNSETTLED_KEPT};
 pub use self::stock::{
     Campaign, CampaignChange, CampaignChanged, CampaignKind, CampaignOpen, CampaignState, CampaignStatus,
-    HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, Issue, IssueWish, JournalChange,
-    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, MAX_BATCH, MAX_HOLD,
-    MAX_ORDER_ITEMS, MAX_QUANTITY, OrderItem, OrderPlace, OrderStatus, OrderWish, Purchase, PurchaseWish,
-    REQUEST_KEPT, Revoke, RevokeWish, SENDING_KEPT, Sending, SettleWish, Settlement, Shortage, Terms,
-    UserShare,
+    CommittedOrder, HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, Issue, IssueWish,
+    JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, MAX_BATCH,
+    MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderDecision, OrderItem, OrderPart, OrderPlace, OrderReserve,
+    OrderSettle, OrderStatus, OrderVerdict, OrderWish, PartItem, Purchase, PurchaseWish, REQUEST_KEPT,
+    Revoke, RevokeWish, SENDING_KEPT, Sending, SettleWish, Settlement, Shortage, Terms, UserShare,
 };
 pub(crate) use self::stock::{Counts, MAX_SWEEP, Switch, check_batch, check_orders, late_copy, not_open};
 
@@ -101,8 +104,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The partition that `campaign` belongs to. All wishes of one call must belong to one.
     fn partition_of(&self, campaign: &Campaign) -> u16;
 
-    /// How many partitions there are, numbered from 0.
-    fn partitions(&self) -> u16;
+    /// How many partitions there are, numbered from 0. Where there is one, every order is placed by `order_place`.
+    fn partitions(&self) -> u16 {
+        1
+    }
 
     /// Whether this store answers without waiting for anything, so that nothing is gained by asking it for several callers
     /// together.
@@ -184,6 +189,59 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`REQUEST_KEPT`].
     fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>>;
 
+    /// Puts aside what an order wants of one partition: all of it or nothing. It stays aside until it is
+    /// [settled](Self::order_settle), however long that takes; after `doubt_after` it is among the
+    /// [doubts](Self::order_doubts) of the partition. The same part again is told the same, whatever became of it.
+    ///
+    /// Without `doubt_after`, nothing is put aside: the answer says what would deny it.
+    fn order_reserve<'a>(
+        &'a self,
+        _sending: &'a Sending,
+        _part: &'a OrderPart,
+        _doubt_after: Option<Duration>,
+    ) -> Answer<'a, OrderReserve> {
+        has_one_partition()
+    }
+
+    /// Decides what becomes of one attempt to place the order called `id`, once and for all: it is committed or it is
+    /// aborted, and whoever asks again, with whatever decision, is told so. Of all attempts to place one order, one is
+    /// committed.
+    fn order_decide<'a>(
+        &'a self,
+        _sending: &'a Sending,
+        _id: &'a Name,
+        _attempt: Token,
+        _decision: &'a OrderDecision,
+    ) -> Answer<'a, OrderVerdict> {
+        has_one_partition()
+    }
+
+    /// Makes what was put aside for an order in one partition grants, or gives it back; either way it is not in doubt any
+    /// more. All of it or nothing, and again it is told the same. Works although an article is paused or closed by now.
+    ///
+    /// Only [`order_decide`](Self::order_decide) says how. An attempt of which nobody will ever ask to commit it may be
+    /// given back without asking.
+    fn order_settle<'a>(
+        &'a self,
+        _sending: &'a Sending,
+        _part: &'a OrderPart,
+        _settlement: Settlement,
+    ) -> Answer<'a, OrderSettle> {
+        has_one_partition()
+    }
+
+    /// What was put aside in a partition for orders whose time is over, the oldest first, at most so many: whoever placed
+    /// them may be dead.
+    fn order_doubts(&self, _partition: u16, _limit: usize) -> Answer<'_, Vec<OrderPart>> {
+        has_one_partition()
+    }
+
+    /// The order called `id` that was committed over several partitions; `None` when none was, or not within
+    /// [`REQUEST_KEPT`].
+    fn order_find<'a>(&'a self, _id: &'a Name) -> Answer<'a, Option<CommittedOrder>> {
+        has_one_partition()
+    }
+
     /// The journal of a partition from after a position on, at most so many entries.
     fn journal_read(
         &self,
@@ -235,6 +293,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Tells what kind of store this is and how durable, by asking it now: so it is also the question whether it
     /// can be reached.
     fn about(&self) -> Answer<'_, About>;
+}
+
+/// What a store with one partition says to the operations on orders over several: there is no such order.
+fn has_one_partition<'a, T: Send + 'a>() -> Answer<'a, T> {
+    let why = "this store has one partition: every order is placed in one step, by order_place";
+    Box::pin(std::future::ready(Err(StoreError::Refused(why.into()))))
 }
 
 /// What a store says of itself.

@@ -26,10 +26,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::operation::{Holding, Issuing, Operation, Ordering, Purchasing, Revoking, Settling};
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::error::StoreError;
 use crate::store::{Campaign, MAX_BATCH, Sending, Store, Token};
 
@@ -45,11 +46,16 @@ pub(crate) struct Counter {
     pub(super) settling: Queues<Settling>,
     pub(super) revoking: Queues<Revoking>,
     pub(super) ordering: Queues<Ordering>,
+    /// As many more orders over several partitions may be under way.
+    pub(super) orders_across: Arc<Semaphore>,
+    /// See [`Config::order_deadline`].
+    pub(super) order_deadline: Duration,
 }
 
 impl Counter {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: &Clock, max_waiting: usize) -> Arc<Self> {
-        let rules = Rules { process: Token::random(), clock: clock.clone(), max_waiting };
+    pub(crate) fn new(store: Arc<dyn Store>, config: &Config) -> Arc<Self> {
+        let Config { clock, max_waiting, order_deadline, .. } = config;
+        let rules = Rules { process: Token::random(), clock: clock.clone(), max_waiting: *max_waiting };
         Arc::new(Self {
             issuing: Queues::new(&store, &rules),
             purchasing: Queues::new(&store, &rules),
@@ -57,6 +63,8 @@ impl Counter {
             settling: Queues::new(&store, &rules),
             revoking: Queues::new(&store, &rules),
             ordering: Queues::new(&store, &rules),
+            orders_across: Arc::new(Semaphore::new((*max_waiting).min(Semaphore::MAX_PERMITS))),
+            order_deadline: *order_deadline,
             store,
         })
     }

@@ -1,5 +1,11 @@
 //! An order: several articles, all or nothing.
 
+mod across;
+mod attempt;
+mod doubts;
+
+pub(crate) use self::doubts::resolve_all;
+
 use std::sync::Arc;
 
 use super::campaign::{Handle, campaign_methods};
@@ -22,8 +28,8 @@ impl Sku {
 
     campaign_methods!();
 
-    /// What was ordered as `id`, in an order that took from this article's partition; `None` when nothing was, or more than
-    /// 24 hours ago.
+    /// What was ordered as `id`, in an order that took from this article's partition only, or in one over several partitions
+    /// of a cluster; `None` when nothing was, or more than 24 hours ago.
     ///
     /// # Errors
     ///
@@ -31,17 +37,27 @@ impl Sku {
     ///
     /// # Cancel safety
     ///
-    /// Reads only.
+    /// Changes nothing but an order over several partitions that was placed by a process which died before it had all its
+    /// numbers: it is given them, to the end or not.
     pub async fn order_status(&self, id: impl AsRef<str>) -> Result<Option<OrderStatus>, StoreError> {
-        let id = Name::new("order", id)?;
-        self.handle.counter.store().order_read(self.handle.campaign.home(), &id).await
+        let (store, id) = (self.handle.counter.store(), Name::new("order", id)?);
+        let here = store.order_read(self.handle.campaign.home(), &id).await?;
+        if here.is_some() || store.partitions() == 1 {
+            return Ok(here);
+        }
+        let Some(order) = store.order_find(&id).await? else { return Ok(None) };
+        let seqs = across::complete(store, &id, &order).await?;
+        let items = order.items.into_iter().map(|(item, _)| item).zip(seqs).collect();
+        Ok(Some(OrderStatus { user: order.user, items }))
     }
 }
 
 /// Several articles, all or nothing. Made by [`Gate::order`](crate::Gate::order).
 ///
-/// Two orders for the same articles in another order cannot block each other: there is no moment at which an order has
-/// taken some of its articles and not the others.
+/// Two orders for the same articles in another order cannot block each other: nothing waits for anything. Where all articles
+/// live in one partition (always, but on a cluster), there is no moment at which an order has taken some of them and not the
+/// others. Over several partitions of a cluster an order is all or nothing too, but not one step: it is placed by several
+/// calls, and for that time what it wants is put aside. [`Gate::sku_of`](crate::Gate::sku_of) keeps articles together.
 ///
 /// ```
 /// use lockgate::{Gate, stock::{OrderPlace, Terms}};
@@ -81,7 +97,8 @@ impl Order {
     }
 
     /// Gives the order an id of your own (an idempotency key): placed again within 24 hours, it answers
-    /// [`OrderPlace::AlreadyPlaced`] and takes nothing. Only orders that happened are remembered.
+    /// [`OrderPlace::AlreadyPlaced`] and takes nothing. Only orders that happened are remembered. On a cluster, an id is known
+    /// in the partition of the order's articles; that of an order over several partitions, to all of that kind.
     ///
     /// # Errors
     ///
@@ -97,14 +114,20 @@ impl Order {
     /// # Errors
     ///
     /// When there is nothing in it, more than [`MAX_ORDER_ITEMS`](super::MAX_ORDER_ITEMS) different articles, or a quantity of
-    /// zero; when the articles do not live in one partition of a cluster (give them one group:
-    /// [`Gate::sku_of`](crate::Gate::sku_of)); or when the store did not answer.
+    /// zero; or when the store did not answer. Over several partitions of a cluster, also when it took longer than
+    /// [`Config::order_deadline`](crate::config::Config::order_deadline) and was called off; and an
+    /// [`UnknownOutcome`](StoreError::UnknownOutcome) may say that the order is placed and only its numbers are missing.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves the outcome unknown; an order with a [name](Self::named) can be placed again to find out.
+    /// An order over several partitions goes on in a task of its own, so it never stops half way.
     pub async fn place(&self) -> Result<OrderPlace, StoreError> {
-        self.counter.ordering.ask(self.wish()?).await
+        let wish = self.wish()?;
+        if across::is_across(self.counter.store(), &wish) {
+            return across::place(&self.counter, wish, self.id.is_some()).await;
+        }
+        self.counter.ordering.ask(wish).await
     }
 
     /// The articles by name, each once, in the order in which the answer speaks of them.
@@ -121,16 +144,6 @@ impl Order {
             Some(id) => id.clone(),
             None => Name::new("order", Token::random().to_string())?,
         };
-        let wish = OrderWish::new(id, self.user.clone(), self.items.clone())?;
-        let partition = |item: &OrderItem| self.counter.store().partition_of(&item.sku);
-        if wish.items().iter().any(|item| partition(item) != partition(&wish.items()[0])) {
-            return Err(not_in_one_partition());
-        }
-        Ok(wish)
+        Ok(OrderWish::new(id, self.user.clone(), self.items.clone())?)
     }
-}
-
-fn not_in_one_partition() -> StoreError {
-    let problem = "the articles do not live in one partition of the cluster; give them one group";
-    StoreError::InvalidInput(crate::error::InvalidInput::new("items", problem))
 }

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! ear.rs               hears what the scripts publish for this process
-//! mutex.rs campaign.rs coupon.rs deal.rs hold.rs order.rs journal.rs
+//! mutex.rs campaign.rs coupon.rs deal.rs hold.rs order.rs order_across.rs journal.rs
 //!                      arguments in, answers out: one function per script
 //!   batch.rs           what the calls on the stock have in common
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
@@ -28,10 +28,11 @@ use crate::error::OpenError;
 use crate::key::{Keyspace, Name};
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener, MutexStatus,
-    OrderPlace, OrderStatus, OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish,
-    Sending, SettleWish, Store, Terms, Token, UserShare,
+    CommittedOrder, EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue,
+    IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener,
+    MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict,
+    OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish,
+    Settlement, Store, Terms, Token, UserShare,
 };
 
 mod batch;
@@ -46,6 +47,7 @@ mod lane;
 mod link;
 mod mutex;
 mod order;
+mod order_across;
 mod script;
 mod url;
 
@@ -247,6 +249,42 @@ impl Store for RedisStore {
 
     fn order_read<'a>(&'a self, home: &'a Name, id: &'a Name) -> Answer<'a, Option<OrderStatus>> {
         Box::pin(order::order_read(self, home, id))
+    }
+
+    fn order_reserve<'a>(
+        &'a self,
+        sending: &'a Sending,
+        part: &'a OrderPart,
+        doubt_after: Option<Duration>,
+    ) -> Answer<'a, OrderReserve> {
+        Box::pin(order_across::order_reserve(self, sending, part, doubt_after))
+    }
+
+    fn order_decide<'a>(
+        &'a self,
+        sending: &'a Sending,
+        id: &'a Name,
+        attempt: Token,
+        decision: &'a OrderDecision,
+    ) -> Answer<'a, OrderVerdict> {
+        Box::pin(order_across::order_decide(self, sending, id, attempt, decision))
+    }
+
+    fn order_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        part: &'a OrderPart,
+        settlement: Settlement,
+    ) -> Answer<'a, OrderSettle> {
+        Box::pin(order_across::order_settle(self, sending, part, settlement))
+    }
+
+    fn order_doubts(&self, partition: u16, limit: usize) -> Answer<'_, Vec<OrderPart>> {
+        Box::pin(order_across::order_doubts(self, partition, limit))
+    }
+
+    fn order_find<'a>(&'a self, id: &'a Name) -> Answer<'a, Option<CommittedOrder>> {
+        Box::pin(order_across::order_find(self, id))
     }
 
     fn journal_read(

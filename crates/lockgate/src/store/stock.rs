@@ -15,6 +15,7 @@ mod deal;
 mod hold;
 mod journal;
 mod order;
+mod order_across;
 mod sending;
 
 pub use self::campaign::{
@@ -31,6 +32,11 @@ pub use self::journal::{
     JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken,
 };
 pub use self::order::{MAX_ORDER_ITEMS, OrderItem, OrderPlace, OrderStatus, OrderWish, Shortage};
+#[cfg(feature = "redis")]
+pub(crate) use self::order_across::{COMMIT_WITHIN, UNSETTLED_KEPT};
+pub use self::order_across::{
+    CommittedOrder, OrderDecision, OrderPart, OrderReserve, OrderSettle, OrderVerdict, PartItem,
+};
 pub use self::sending::{MAX_BATCH, SENDING_KEPT, Sending};
 pub(crate) use self::sending::{check_batch, check_orders, late_copy};
 

@@ -14,10 +14,11 @@ use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener, MutexStatus, News,
-    OrderPlace, OrderStatus, OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish,
-    Sending, SettleWish, Store, Terms, Token, UserShare,
+    CommittedOrder, EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue,
+    IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener,
+    MutexStatus, News, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus,
+    OrderVerdict, OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending,
+    SettleWish, Settlement, Store, Terms, Token, UserShare,
 };
 
 /// How a store can be broken.
@@ -48,7 +49,8 @@ pub enum Deafness {
 pub struct BreakableStore {
     inner: Arc<dyn Store>,
     all: watch::Sender<Option<Break>>,
-    next: Mutex<Vec<Break>>,
+    /// What the next calls meet, the next one last; `None` is nothing.
+    next: Mutex<Vec<Option<Break>>>,
     calls: AtomicU64,
     refuses_acknowledgements: AtomicBool,
     is_known_to_be_deaf: AtomicBool,
@@ -77,7 +79,13 @@ impl BreakableStore {
 
     /// Breaks only the next call (the ones after it, if called several times).
     pub fn break_next(&self, how: Break) {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(0, how);
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(0, Some(how));
+    }
+
+    /// Spares the next so many calls (the ones after those that were spoken of already), whatever is in force for all.
+    pub fn spare_next(&self, calls: usize) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        next.splice(0..0, std::iter::repeat_n(None, calls));
     }
 
     /// From now on, what a reader of the journal acknowledges does not arrive: as when it dies just before.
@@ -116,7 +124,7 @@ impl BreakableStore {
     fn meet<'a, T: Send + 'a>(&'a self, call: Answer<'a, T>) -> Answer<'a, T> {
         Box::pin(async move {
             let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let in_force = next.or(*self.all.borrow());
+            let in_force = next.unwrap_or(*self.all.borrow());
             self.calls.fetch_add(1, Ordering::SeqCst);
             match in_force {
                 None => call.await,
@@ -277,6 +285,42 @@ impl Store for BreakableStore {
         self.meet(self.inner.order_read(home, id))
     }
 
+    fn order_reserve<'a>(
+        &'a self,
+        sending: &'a Sending,
+        part: &'a OrderPart,
+        doubt_after: Option<Duration>,
+    ) -> Answer<'a, OrderReserve> {
+        self.meet(self.inner.order_reserve(sending, part, doubt_after))
+    }
+
+    fn order_decide<'a>(
+        &'a self,
+        sending: &'a Sending,
+        id: &'a Name,
+        attempt: Token,
+        decision: &'a OrderDecision,
+    ) -> Answer<'a, OrderVerdict> {
+        self.meet(self.inner.order_decide(sending, id, attempt, decision))
+    }
+
+    fn order_settle<'a>(
+        &'a self,
+        sending: &'a Sending,
+        part: &'a OrderPart,
+        settlement: Settlement,
+    ) -> Answer<'a, OrderSettle> {
+        self.meet(self.inner.order_settle(sending, part, settlement))
+    }
+
+    fn order_doubts(&self, partition: u16, limit: usize) -> Answer<'_, Vec<OrderPart>> {
+        self.meet(self.inner.order_doubts(partition, limit))
+    }
+
+    fn order_find<'a>(&'a self, id: &'a Name) -> Answer<'a, Option<CommittedOrder>> {
+        self.meet(self.inner.order_find(id))
+    }
+
     fn journal_read(
         &self,
         partition: u16,
@@ -407,6 +451,17 @@ mod tests {
         assert!(matches!(issue().await, Err(StoreError::Unavailable(_))));
         assert!(matches!(issue().await, Err(StoreError::UnknownOutcome(_))));
         assert_eq!(issue().await.unwrap(), [Issue::Unknown]);
+    }
+
+    #[tokio::test]
+    async fn the_next_calls_can_be_spared() {
+        let (store, coupon) = broken(Break::Refuse);
+        store.spare_next(2);
+        store.break_next(Break::LoseAnswer);
+        let read = async || store.campaign_read(&coupon).await;
+        assert!(read().await.is_ok() && read().await.is_ok());
+        assert!(matches!(read().await, Err(StoreError::UnknownOutcome(_))));
+        assert!(matches!(read().await, Err(StoreError::Unavailable(_))));
     }
 
     /// Writes down what it hears.

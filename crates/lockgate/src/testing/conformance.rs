@@ -36,6 +36,8 @@ mod journal_readers;
 mod mutex;
 mod mutex_handing_on;
 mod order;
+mod order_across;
+mod order_deciding;
 mod revoke;
 mod stock;
 
@@ -51,6 +53,8 @@ pub use self::journal_readers::{
 pub use self::mutex::{mutex_acquire, mutex_renew};
 pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
 pub use self::order::{order_place, order_read};
+pub use self::order_across::{order_doubts, order_reserve, order_settle};
+pub use self::order_deciding::{order_decide, order_find};
 pub use self::revoke::grant_revoke;
 
 /// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
@@ -73,6 +77,16 @@ macro_rules! conformance_suite {
                 $crate::testing::conformance::$operation(&$home.await).await;
             }
         )+
+    };
+}
+
+/// The same for the operations that only a store with partitions has: where there is one, no order is over several.
+#[macro_export]
+macro_rules! conformance_suite_of_partitions {
+    ($home:expr) => {
+        $crate::conformance_suite! { $home =>
+            order_reserve order_decide order_settle order_doubts order_find
+        }
     };
 }
 

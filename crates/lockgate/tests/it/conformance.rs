@@ -24,9 +24,12 @@ mod standalone {
 
     static REDIS: OnceLock<Redis> = OnceLock::new();
 
-    lockgate::conformance_suite!(home_at(
+    fn url() -> String {
         REDIS.get_or_init(|| Redis::start(Persistence::Off).unwrap()).url()
-    ));
+    }
+
+    lockgate::conformance_suite!(home_at(url()));
+    lockgate::conformance_suite_of_partitions!(home_at(url()));
 }
 
 mod sentinel {
@@ -34,7 +37,12 @@ mod sentinel {
 
     static SENTINEL: OnceLock<Sentinel> = OnceLock::new();
 
-    lockgate::conformance_suite!(home_at(SENTINEL.get_or_init(|| Sentinel::start().unwrap()).url()));
+    fn url() -> String {
+        SENTINEL.get_or_init(|| Sentinel::start().unwrap()).url()
+    }
+
+    lockgate::conformance_suite!(home_at(url()));
+    lockgate::conformance_suite_of_partitions!(home_at(url()));
 }
 
 mod cluster {
@@ -42,5 +50,10 @@ mod cluster {
 
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
 
-    lockgate::conformance_suite!(home_at(CLUSTER.get_or_init(|| Cluster::start().unwrap()).url()));
+    fn url() -> String {
+        CLUSTER.get_or_init(|| Cluster::start().unwrap()).url()
+    }
+
+    lockgate::conformance_suite!(home_at(url()));
+    lockgate::conformance_suite_of_partitions!(home_at(url()));
 }

@@ -17,6 +17,8 @@ mod lock_outages;
 #[cfg(test)]
 mod locked;
 #[cfg(test)]
+mod orders_across;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod redis_faults;

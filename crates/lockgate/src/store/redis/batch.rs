@@ -19,12 +19,12 @@ impl<'a> Campaigns<'a> {
         Self { all: vec![first], partition: store.keys.partition_of(first.home()) }
     }
 
-    pub(super) fn partition(&self) -> u16 {
-        self.partition
-    }
-
     pub(super) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    pub(super) fn partition(&self) -> u16 {
+        self.partition
     }
 
     /// The place of `campaign` among the others, from 0; it is added when it is new.
@@ -54,10 +54,8 @@ impl RedisStore {
         campaigns: &Campaigns<'_>,
         more_keys: impl IntoIterator<Item = String>,
     ) -> ScriptCall<'_> {
-        let mut keys = vec![
-            self.keys.journal(campaigns.partition),
-            self.keys.sending(campaigns.partition, &format!("{}.{}", sending.process, sending.slot)),
-        ];
+        let mut keys =
+            vec![self.keys.journal(campaigns.partition), self.sending_key(campaigns.partition, sending)];
         for part in 0..3 {
             keys.extend(campaigns.all.iter().map(|campaign| self.key_of(campaign, part)));
         }
@@ -71,6 +69,11 @@ impl RedisStore {
         let mut keys = vec![self.keys.journal(self.keys.partition_of(campaign.home()))];
         keys.extend((0..3).map(|part| self.key_of(campaign, part)));
         self.scripts.call(script, &keys).arg(campaign.called())
+    }
+
+    /// The key of what the sender's slot was answered last.
+    pub(super) fn sending_key(&self, partition: u16, sending: &Sending) -> String {
+        self.keys.sending(partition, &format!("{}.{}", sending.process, sending.slot))
     }
 
     /// One of a campaign's three keys: itself, its members, what is due.

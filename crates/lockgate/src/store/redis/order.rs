@@ -26,8 +26,11 @@ pub(super) async fn order_place(
     let mut call = store.batch(Script::OrderPlace, sending, &campaigns, records);
     let mut places = places.into_iter();
     for order in orders {
-        call =
-            call.arg(order.id.as_str()).arg(order.user.as_str()).arg(content(order)).arg(order.items().len());
+        call = call
+            .arg(order.id.as_str())
+            .arg(order.user.as_str())
+            .arg(content(&order.user, order.items()))
+            .arg(order.items().len());
         for (item, place) in order.items().iter().zip(places.by_ref()) {
             call = call.arg(place + 1).arg(item.quantity);
         }
@@ -36,14 +39,25 @@ pub(super) async fn order_place(
 }
 
 /// What is compared when the same order comes again, and read when somebody asks for it.
-fn content(order: &OrderWish) -> String {
+pub(super) fn content<'a>(user: &Name, items: impl IntoIterator<Item = &'a OrderItem>) -> String {
     let mut content = String::new();
-    pack(&mut content, order.user.as_str());
-    for item in order.items() {
+    pack(&mut content, user.as_str());
+    for item in items {
         pack(&mut content, &item.sku.called());
         pack(&mut content, &item.quantity.to_string());
     }
     content
+}
+
+/// Undoes [`content`].
+pub(super) fn read_content(content: &str) -> Option<(Name, Vec<OrderItem>)> {
+    let texts = unpack(content)?;
+    let (user, items) = texts.split_first()?;
+    let items = items.chunks(2).map(|item| {
+        let [sku, quantity] = item else { return None };
+        Some(OrderItem { sku: Campaign::from_called(sku)?, quantity: quantity.parse().ok()? })
+    });
+    Some((Name::new("user", user).ok()?, items.collect::<Option<_>>()?))
 }
 
 fn read_place(line: &Line<'_>) -> Result<OrderPlace, StoreError> {
@@ -52,15 +66,7 @@ fn read_place(line: &Line<'_>) -> Result<OrderPlace, StoreError> {
         ("placed", _) => OrderPlace::Placed { seqs: line.all_numbers()? },
         ("already", _) => OrderPlace::AlreadyPlaced { seqs: line.all_numbers()? },
         ("reused", "") => OrderPlace::RequestReused,
-        ("short", _) => {
-            let numbers = line.all_numbers()?;
-            let shortages = numbers.as_chunks().0.iter().map(|[item, requested, available]| Shortage {
-                item: index(*item),
-                requested: *requested,
-                available: *available,
-            });
-            OrderPlace::Short(shortages.collect())
-        }
+        ("short", _) => OrderPlace::Short(read_shortages(line)?),
         ("not-open", _) => {
             let [item, opens_at] = line.numbers()?;
             OrderPlace::NotOpen { item: index(item), opens_at: Timestamp::from_micros(opens_at) }
@@ -72,7 +78,18 @@ fn read_place(line: &Line<'_>) -> Result<OrderPlace, StoreError> {
     })
 }
 
-fn index(item: u64) -> usize {
+/// For each item that is short: its place, how many were asked for, how many are left.
+pub(super) fn read_shortages(line: &Line<'_>) -> Result<Vec<Shortage>, StoreError> {
+    let numbers = line.all_numbers()?;
+    let shortages = numbers.as_chunks().0.iter().map(|[item, requested, available]| Shortage {
+        item: index(*item),
+        requested: *requested,
+        available: *available,
+    });
+    Ok(shortages.collect())
+}
+
+pub(super) fn index(item: u64) -> usize {
     usize::try_from(item).unwrap_or(usize::MAX)
 }
 
@@ -91,12 +108,7 @@ pub(super) async fn order_read(
 
 fn read_status(text: &str) -> Option<OrderStatus> {
     let (seqs, content) = text.strip_prefix("order\n")?.split_once('\n')?;
-    let mut texts = unpack(content)?.into_iter();
-    let user = Name::new("user", texts.next()?).ok()?;
-    let mut items = Vec::new();
-    for seq in seqs.split(' ') {
-        let sku = Campaign::from_called(texts.next()?)?;
-        items.push((OrderItem { sku, quantity: texts.next()?.parse().ok()? }, seq.parse().ok()?));
-    }
-    Some(OrderStatus { user, items })
+    let (user, items) = read_content(content)?;
+    let seqs = seqs.split(' ').map(|seq| seq.parse().ok()).collect::<Option<Vec<_>>>()?;
+    (seqs.len() == items.len()).then(|| OrderStatus { user, items: items.into_iter().zip(seqs).collect() })
 }

@@ -9,11 +9,11 @@ use redis::{Arg, Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Valu
 
 use super::link::{Link, Request};
 use crate::error::StoreError;
-use crate::store::{MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING_KEPT};
+use crate::store::{COMMIT_WITHIN, MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING_KEPT, UNSETTLED_KEPT};
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 12] = [
+const SHARED: [(&str, &str); 15] = [
     ("-- include shared/positions.lua\n", include_str!("scripts/shared/positions.lua")),
     ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
@@ -22,6 +22,9 @@ const SHARED: [(&str, &str); 12] = [
     ("-- include shared/sweep.lua\n", include_str!("scripts/shared/sweep.lua")),
     ("-- include shared/holds.lua\n", include_str!("scripts/shared/holds.lua")),
     ("-- include shared/shelf.lua\n", include_str!("scripts/shared/shelf.lua")),
+    ("-- include shared/deny.lua\n", include_str!("scripts/shared/deny.lua")),
+    ("-- include shared/put_aside.lua\n", include_str!("scripts/shared/put_aside.lua")),
+    ("-- include shared/settling.lua\n", include_str!("scripts/shared/settling.lua")),
     ("-- include shared/standing.lua\n", include_str!("scripts/shared/standing.lua")),
     ("-- include shared/hand_over.lua\n", include_str!("scripts/shared/hand_over.lua")),
     ("-- include shared/take.lua\n", include_str!("scripts/shared/take.lua")),
@@ -37,11 +40,13 @@ const STOCK: &str = "-- include the stock's rules\n";
 /// How a campaign's state is packed into a string: nine numbers and a switch, see `scripts/shared/shelf.lua`.
 const PACKING: &str = ">dddddddddB";
 
-/// The rules of the stock, as a line of Lua.
+/// The rules of the stock, as lines of Lua.
 fn stock_rules() -> String {
     let (sending_kept_ms, request_kept_us) = (SENDING_KEPT.as_millis(), REQUEST_KEPT.as_micros());
+    let (commit_within_us, unsettled_kept_us) = (COMMIT_WITHIN.as_micros(), UNSETTLED_KEPT.as_micros());
     format!(
-        "local sending_kept_ms, request_kept_us, max_sweep, max_quantity, packing = {sending_kept_ms}, {request_kept_us}, {MAX_SWEEP}, {MAX_QUANTITY}, '{PACKING}'\n"
+        "local sending_kept_ms, request_kept_us, max_sweep, max_quantity, packing = {sending_kept_ms}, {request_kept_us}, {MAX_SWEEP}, {MAX_QUANTITY}, '{PACKING}'\n\
+         local commit_within_us, unsettled_kept_us = {commit_within_us}, {unsettled_kept_us}\n"
     )
 }
 
@@ -104,8 +109,13 @@ scripts! {
     MutexRelease = "mutex_release",
     MutexRenew = "mutex_renew",
     MutexYield = "mutex_yield",
+    OrderDecide = "order_decide",
+    OrderDoubts = "order_doubts",
+    OrderFind = "order_find",
     OrderPlace = "order_place",
     OrderRead = "order_read",
+    OrderReserve = "order_reserve",
+    OrderSettle = "order_settle",
     ShareRead = "share_read",
 }
 

@@ -26,6 +26,7 @@ local passes = ARGV[2]
 local campaigns = tonumber(ARGV[3])
 -- include the stock's rules
 -- include shared/batch.lua
+-- include shared/put_aside.lua
 
 local function replay(shelf, id, user, quantity)
   local before = hold_of(shelf, id)
@@ -63,18 +64,9 @@ local function place_hold(shelf, id, user, quantity, ttl_us)
   if denied then
     return denied
   end
-  shelf.held = shelf.held + quantity
-  if shelf.is_coupon then
-    redis.call('HSET', shelf.members, 'u' .. user, 'h' .. id)
-  else
-    local granted, held = share_of(shelf, user)
-    set_share(shelf, user, granted, held + quantity)
-  end
-  local expires_at_us, left = text(now_us() + ttl_us), text(remaining(shelf))
-  redis.call('HSET', shelf.members, 'h' .. id, table.concat(
-    {'held', text(quantity), expires_at_us, '0', left, user}, ' '))
+  local expires_at_us = text(now_us() + ttl_us)
+  local left = put_aside(shelf, id, user, quantity, expires_at_us)
   do_at(shelf, now_us() + ttl_us, 'g' .. id)
-  record(shelf, 'held', 'hold', id, 'user', user, 'quantity', text(quantity), 'expires_at_us', expires_at_us)
   return table.concat({'held', expires_at_us, left}, ' ')
 end
 

@@ -23,26 +23,17 @@ local passes = ARGV[2]
 local campaigns = tonumber(ARGV[3])
 -- include the stock's rules
 -- include shared/batch.lua
-
-local function confirm(shelf, id, hold)
-  settle(shelf, id, hold, 'confirmed', text(shelf.seq + 1))
-  local seq = grant(shelf, hold.user, hold.quantity)
-  record(shelf, 'confirmed', 'hold', id, 'seq', seq, 'user', hold.user, 'quantity', text(hold.quantity))
-  return 'confirmed ' .. seq
-end
-
-local function cancel(shelf, id, hold)
-  settle(shelf, id, hold, 'cancelled', '0')
-  record(shelf, 'cancelled', 'hold', id, 'user', hold.user, 'quantity', text(hold.quantity))
-  return 'cancelled'
-end
+-- include shared/settling.lua
 
 local function settle_as_wished(shelf, id, user, wish)
   local hold = give_back(shelf, id)
   if not hold or hold.user ~= user then
     return 'unknown'
+  elseif hold.state == 'held' and wish == 'confirm' then
+    return 'confirmed ' .. confirm(shelf, id, hold)
   elseif hold.state == 'held' then
-    return wish == 'confirm' and confirm(shelf, id, hold) or cancel(shelf, id, hold)
+    cancel(shelf, id, hold)
+    return 'cancelled'
   elseif hold.state == 'confirmed' then
     return (wish == 'confirm' and 'confirmed ' or 'was-confirmed ') .. hold.seq
   elseif hold.state == 'cancelled' then

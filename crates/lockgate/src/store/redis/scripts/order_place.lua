@@ -26,6 +26,7 @@ local passes = ARGV[2]
 local campaigns = tonumber(ARGV[3])
 -- include the stock's rules
 -- include shared/batch.lua
+-- include shared/deny.lua
 
 local function replay(order, content)
   local before = redis.call('GET', order)
@@ -37,25 +38,6 @@ local function replay(order, content)
     return 'reused'
   end
   return 'already ' .. string.sub(before, 1, ends - 1)
-end
-
--- What denies the order, or nil.
-local function deny(first, items)
-  local short = {}
-  for item = 0, items - 1 do
-    local shelf, quantity = shelves[tonumber(arguments[first + 2 * item])], tonumber(arguments[first + 2 * item + 1])
-    if not shelf then
-      return 'unknown ' .. text(item)
-    end
-    local state = state_of(shelf)
-    if state ~= 'open' then
-      local word, rest = string.match(state, '^(%S+)(.*)$')
-      return word .. ' ' .. text(item) .. rest
-    elseif remaining(shelf) < quantity then
-      short[#short + 1] = table.concat({text(item), text(quantity), text(remaining(shelf))}, ' ')
-    end
-  end
-  return #short > 0 and 'short ' .. table.concat(short, ' ') or nil
 end
 
 local function take(order, id, user, content, first, items)
@@ -77,7 +59,7 @@ while at <= #arguments do
   local id, user, content, items = arguments[at], arguments[at + 1], arguments[at + 2], tonumber(arguments[at + 3])
   local first, order = at + 4, keys[order_key]
   answers[#answers + 1] = replay(order, content)
-    or deny(first, items)
+    or deny(first, items, 2)
     or take(order, id, user, content, first, items)
   at, order_key = first + 2 * items, order_key + 1
 end

@@ -3,7 +3,8 @@
 --             due_at_us (when something in `due` is to be done, or earlier; 0 = never), switch (1 running, 2 paused, 3 closed)
 --   members   hash u<user> -> of a coupon the seq, or h<hold>; otherwise granted:held
 --                  s<seq>  -> quantity:user, not of a coupon
---                  h<hold> -> state quantity expires_at_us seq remaining user
+--                  h<hold> -> state quantity expires_at_us seq remaining user (of an order over several partitions, in the
+--                             place of remaining: when it was put aside)
 --                  r<request> -> quantity seq purchased remaining user
 --   due       zset g<hold> (give it back) or f<field of members> (forget it), by time
 -- One packed string, because ten fields of a hash take Redis four times as long.
