@@ -35,6 +35,12 @@ pub struct Config {
     /// process that dies while it places one keeps the stock from others for this time. A process that is slower than that
     /// is told that its order is not placed.
     pub order_deadline: Duration,
+    /// Whether a ledger is written from this store, and decides what can be trusted when the server behind the store has
+    /// changed: then no campaign opens before the ledger's writer has compared it. Must be the same in all processes.
+    pub ledger_decides: bool,
+    /// When the server behind the store has changed (restart, failover, restored from a file), for how long (3 s) campaigns
+    /// answer `Recovering` at least, so that every process can say how far it has seen them.
+    pub recovery_grace: Duration,
     /// How many journal entries a store in memory keeps at the most; `None`: all, until they are trimmed.
     pub journal_limit: Option<usize>,
     /// How to talk to Redis; unused by the embedded store.
@@ -51,6 +57,8 @@ impl Default for Config {
             claim: DEFAULT_CLAIM,
             max_waiting: 16_384,
             order_deadline: Duration::from_secs(10),
+            ledger_decides: false,
+            recovery_grace: Duration::from_secs(3),
             journal_limit: None,
             redis,
             clock: Clock::system(),

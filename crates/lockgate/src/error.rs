@@ -64,6 +64,13 @@ pub enum StoreError {
     /// permission, a script that failed.
     #[error("the store refused the call, nothing has changed: {0}")]
     Refused(String),
+    /// The server behind the store has changed, and it is being looked at whether something is missing: **nothing has
+    /// changed**.
+    #[error(
+        "the store is another one than before and its campaigns are being checked, nothing has changed; try again in a \
+         moment, or run `lockgate recover` if it stays so"
+    )]
+    Recovering,
     /// Too many callers wait in this process already: **nothing has changed**.
     #[error("too many callers wait already, nothing has changed; try again in {} ms", retry_after.as_millis())]
     Busy {

@@ -274,6 +274,18 @@ impl Keyspace {
         format!("{}:{{{partition}}}:journal", self.namespace)
     }
 
+    /// The key of what says whether a partition's campaigns can be trusted.
+    #[must_use]
+    pub fn epoch(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:epoch", self.namespace)
+    }
+
+    /// The key of a partition's campaigns that miss something, or may.
+    #[must_use]
+    pub fn marks(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:marks", self.namespace)
+    }
+
     /// The key of the list of a partition's campaigns.
     #[must_use]
     pub fn campaigns(&self, partition: u16) -> String {

@@ -20,6 +20,7 @@
 //!   sql.rs        the tables; sql/ has what the databases differ in
 //!   sink.rs       the user's own tables, in the same transaction
 //!   dead_letter.rs  what could not be written, and why
+//! recover.rs      the way back when the store has forgotten something
 //! audit.rs        granted = persisted + in flight + dead letters, for every campaign
 //! export.rs       who has what, as CSV or JSON lines
 //! ```
@@ -63,6 +64,7 @@ mod export;
 mod keeping;
 mod metrics;
 mod record;
+mod recover;
 mod sink;
 mod sql;
 mod writer;
@@ -72,6 +74,7 @@ pub use self::dead_letter::DeadLetter;
 pub use self::error::LedgerError;
 pub use self::export::{Export, Winner};
 pub use self::record::{Record, What};
+pub use self::recover::{Recovered, Recovery};
 pub use self::sink::{Sink, SinkError, SinkFuture};
 use self::sql::{Book, SqlBook};
 pub use self::writer::{Writer, WriterConfig, WriterStatus};

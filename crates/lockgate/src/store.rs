@@ -44,11 +44,12 @@ pub use self::news::{EarId, Hearing, Listener, News};
 pub(crate) use self::stock::{COMMIT_WITHIN, UNSETTLED_KEPT};
 pub use self::stock::{
     Campaign, CampaignChange, CampaignChanged, CampaignKind, CampaignOpen, CampaignState, CampaignStatus,
-    CommittedOrder, HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, MAX_BATCH,
-    MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderDecision, OrderItem, OrderPart, OrderPlace, OrderReserve,
-    OrderSettle, OrderStatus, OrderVerdict, OrderWish, PartItem, Purchase, PurchaseWish, REQUEST_KEPT,
-    Revoke, RevokeWish, SENDING_KEPT, Sending, SettleWish, Settlement, Shortage, Terms, UserShare,
+    CommittedOrder, EpochSettle, EpochStatus, HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish,
+    Issue, IssueWish, JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding,
+    JournalTaken, MAX_BATCH, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderDecision, OrderItem, OrderPart,
+    OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, PartItem, Purchase,
+    PurchaseWish, REQUEST_KEPT, Rebuild, Rebuilt, Reopen, Revoke, RevokeWish, SENDING_KEPT, Seen, Sending,
+    SettleWish, Settlement, Shortage, Terms, UserShare,
 };
 pub(crate) use self::stock::{Counts, MAX_SWEEP, Switch, check_batch, check_orders, late_copy, not_open};
 
@@ -289,6 +290,22 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Forgets the journal of a partition up to and with a position, but nothing that a group of readers has not
     /// acknowledged; answers how many entries that were. A store that rebuilds itself from its journal forgets nothing.
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64>;
+
+    /// Tells whether the campaigns of a partition can be trusted, after the server behind them has changed.
+    fn epoch_read(&self, partition: u16) -> Answer<'_, EpochStatus>;
+
+    /// Says that everybody who knows something about a partition's campaigns has said it: from then on, what is not there and
+    /// not missing was never there. Not before those who know something have had time to say it; `if_empty`: at once where
+    /// nothing has ever been.
+    fn epoch_settle(&self, partition: u16, if_empty: bool) -> Answer<'_, EpochSettle>;
+
+    /// Says how far somebody has seen campaigns of one partition, at most [`MAX_BATCH`], and trusts those again that are at
+    /// least as far as anybody has said, if `decides` and when everybody has had time to say so. Answers in the same order.
+    fn campaign_reopen<'a>(&'a self, seen: &'a [Seen], decides: bool) -> Answer<'a, Vec<Reopen>>;
+
+    /// Builds a campaign anew that is not there or cannot be trusted, step by step. Nobody sees anything of it before the last
+    /// one. The same step again changes nothing.
+    fn campaign_rebuild<'a>(&'a self, campaign: &'a Campaign, step: &'a Rebuild) -> Answer<'a, Rebuilt>;
 
     /// Tells what kind of store this is and how durable, by asking it now: so it is also the question whether it
     /// can be reached.

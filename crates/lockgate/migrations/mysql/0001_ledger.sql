@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS lockgate_ledger (
     campaign BIGINT NOT NULL,                   -- lockgate_campaigns.id
     rev      BIGINT NOT NULL,                   -- the number of the change: 1, 2, 3 ... without a gap
     at_us    BIGINT NOT NULL,                   -- when, in microseconds since 1970
-    what     VARCHAR(16) NOT NULL,              -- opened, changed, issued, bought, held, confirmed, cancelled, expired, revoked, recovered
+    what     VARCHAR(16) NOT NULL,              -- opened, changed, issued, bought, held, confirmed, cancelled, expired, revoked, lost
     seq      BIGINT,                            -- the number of the grant
     user_id  TEXT,                              -- whose; empty when the user was erased
     quantity BIGINT,                            -- how many

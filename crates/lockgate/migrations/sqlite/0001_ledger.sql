@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS lockgate_ledger (
     campaign INTEGER NOT NULL,                  -- lockgate_campaigns.id
     rev      INTEGER NOT NULL,                  -- the number of the change: 1, 2, 3 ... without a gap
     at_us    INTEGER NOT NULL,                  -- when, in microseconds since 1970
-    what     TEXT NOT NULL,                     -- opened, changed, issued, bought, held, confirmed, cancelled, expired, revoked, recovered
+    what     TEXT NOT NULL,                     -- opened, changed, issued, bought, held, confirmed, cancelled, expired, revoked, lost
     seq      INTEGER,                           -- the number of the grant
     user_id  TEXT,                              -- whose; empty when the user was erased
     quantity INTEGER,                           -- how many

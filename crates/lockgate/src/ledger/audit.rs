@@ -303,15 +303,22 @@ async fn statuses(
     partition: u16,
 ) -> Result<HashMap<Campaign, CampaignStatus>, LedgerError> {
     let mut statuses = HashMap::new();
-    let mut after = None;
-    loop {
-        let page = store.campaign_list(partition, after.as_ref(), MAX_BATCH).await?;
-        let Some(last) = page.last().cloned() else { return Ok(statuses) };
-        for campaign in page {
-            if let Some(status) = store.campaign_read(&campaign).await? {
-                statuses.insert(campaign, status);
-            }
+    for campaign in campaigns(store, partition).await? {
+        if let Some(status) = store.campaign_read(&campaign).await? {
+            statuses.insert(campaign, status);
         }
-        after = Some(last);
+    }
+    Ok(statuses)
+}
+
+/// All campaigns of a partition.
+pub(super) async fn campaigns(store: &dyn Store, partition: u16) -> Result<Vec<Campaign>, LedgerError> {
+    let mut all: Vec<Campaign> = Vec::new();
+    loop {
+        let page = store.campaign_list(partition, all.last(), MAX_BATCH).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
     }
 }

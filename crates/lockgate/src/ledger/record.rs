@@ -68,6 +68,8 @@ what! {
     Expired = "expired",
     /// A grant was taken back.
     Revoked = "revoked",
+    /// A change that was lost with a server: nobody knows what it was.
+    Lost = "lost",
 }
 
 impl What {
@@ -85,19 +87,15 @@ impl fmt::Display for What {
 }
 
 impl Record {
+    /// That something has happened, and nothing else.
+    pub(crate) const fn without_content(campaign: Campaign, rev: u64, at: Timestamp, what: What) -> Self {
+        Self { campaign, rev, at, what, seq: None, user: None, quantity: None, detail: None }
+    }
+
     /// The rows of an entry: one, or one per user.
     pub(crate) fn all_of(entry: JournalEntry, rows: &mut Vec<Record>) {
         let JournalEntry { campaign, rev, at, change, .. } = entry;
-        let row = |what| Record {
-            campaign: campaign.clone(),
-            rev,
-            at,
-            what,
-            seq: None,
-            user: None,
-            quantity: None,
-            detail: None,
-        };
+        let row = |what| Record::without_content(campaign.clone(), rev, at, what);
         let of_hold = |what, seq, user, quantity, id: HoldId| Record {
             seq,
             user: Some(user),
@@ -115,6 +113,10 @@ impl Record {
                     quantity: Some(1),
                     ..row(What::Issued)
                 }));
+                return;
+            }
+            JournalChange::Lost { count } => {
+                rows.extend((rev..rev + count).map(|rev| Record { rev, ..row(What::Lost) }));
                 return;
             }
             JournalChange::Opened { terms } => {
@@ -156,6 +158,7 @@ impl Record {
             What::Changed => {
                 JournalChange::Changed { change: read_change(self.detail.as_deref()?, self.quantity)? }
             }
+            What::Lost => JournalChange::Lost { count: 1 },
             What::Issued => JournalChange::Issued { seq: self.seq?, users: vec![self.owner()?] },
             What::Bought => {
                 let request = self.detail.as_deref().map(|request| Name::new("request", request).ok());
@@ -225,7 +228,7 @@ impl Record {
     }
 
     fn is_erased(&self) -> bool {
-        self.user.is_none() && !matches!(self.what, What::Opened | What::Changed)
+        self.user.is_none() && !matches!(self.what, What::Opened | What::Changed | What::Lost)
     }
 }
 

@@ -8,7 +8,8 @@
 //! ```text
 //! reader   takes ──▶ one batch waits ──▶ writer   writes, commits, acknowledges
 //!          takes the next one meanwhile
-//! tick     once a second: how far behind? trim what all groups have acknowledged; claim what lies around
+//! tick     once a second: how far behind? trim what all groups have acknowledged; claim what lies around; is the server
+//!          behind the store another one? resolve orders that were left half way
 //! ```
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use super::{GROUP, Ledger};
 use crate::error::StoreError;
 use crate::jitter::jittered;
 use crate::key::Name;
+use crate::stock::resolve_all;
 use crate::store::{JournalPosition, JournalReader, JournalTaken, MAX_BATCH, Store, Token};
 
 /// The pause after a first failure, and the longest.
@@ -347,10 +349,8 @@ impl Desk {
             status.rows += new;
             status.known += known;
             status.dead_letters += conflicts + refused + unreadable;
-            if status.failing.take().is_some() {
-                tracing::info!("the ledger is written again");
-            }
         });
+        self.is_well();
     }
 
     /// Once per outage: what goes wrong again is in the status.
@@ -366,25 +366,42 @@ impl Desk {
     async fn tick(self: Arc<Self>) {
         let mut since_claim = Duration::ZERO;
         loop {
-            match self.look().await {
-                Ok(behind) => {
-                    self.metrics.lag.set(behind.as_secs_f64());
-                    self.status.send_modify(|status| {
-                        status.behind = behind;
-                        status.looks += 1;
-                    });
-                }
-                Err(why) => self.fail("the journal cannot be read", &why),
+            let is_time_to_claim = since_claim >= self.config.claim_after / 2;
+            match self.look_around(is_time_to_claim).await {
+                Ok(()) if self.under_way.load(Ordering::Acquire) == 0 => self.is_well(),
+                Ok(()) => {}
+                Err(why) => self.fail("the store cannot be looked after", &why),
             }
-            if since_claim >= self.config.claim_after / 2 {
-                since_claim = Duration::ZERO;
-                self.claim().await;
-            }
+            since_claim = if is_time_to_claim { Duration::ZERO } else { since_claim + TICK };
             if self.stops_within(TICK).await {
                 return;
             }
-            since_claim += TICK;
         }
+    }
+
+    async fn look_around(&self, is_time_to_claim: bool) -> Result<(), LedgerError> {
+        self.ledger.vouch(self.store.as_ref()).await?;
+        resolve_all(self.store.as_ref()).await?;
+        if is_time_to_claim {
+            self.claim().await?;
+        }
+        let behind = self.look().await?;
+        self.metrics.lag.set(behind.as_secs_f64());
+        self.status.send_modify(|status| {
+            status.behind = behind;
+            status.looks += 1;
+        });
+        Ok(())
+    }
+
+    fn is_well(&self) {
+        self.status.send_if_modified(|status| {
+            let was_failing = status.failing.take().is_some();
+            if was_failing {
+                tracing::info!("the ledger is written again");
+            }
+            was_failing
+        });
     }
 
     /// How far behind the ledger is. Trims on the way what nobody needs any more.
@@ -403,16 +420,14 @@ impl Desk {
     }
 
     /// Takes over what others have left lying. The reader finds it as soon as nothing of ours is under way.
-    async fn claim(&self) {
+    async fn claim(&self) -> Result<(), StoreError> {
         for partition in 0..self.store.partitions() {
-            match self.store.journal_claim(partition, &self.reader, self.config.claim_after).await {
-                Ok(0) => {}
-                Ok(claimed) => {
-                    tracing::warn!(claimed, partition, "took over entries that another writer has left")
-                }
-                Err(why) => return self.fail("the journal cannot be read", &why),
+            let claimed = self.store.journal_claim(partition, &self.reader, self.config.claim_after).await?;
+            if claimed > 0 {
+                tracing::warn!(claimed, partition, "took over entries that another writer has left");
             }
         }
+        Ok(())
     }
 }
 

@@ -18,11 +18,11 @@ use tokio::sync::watch;
 use super::news::SharedListener;
 use super::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish,
-    JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener, MAX_BATCH,
-    MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Persistence, Purchase, PurchaseWish, Release,
-    Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish, Store, Terms, Token, UserShare, check_batch,
-    check_orders,
+    EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish,
+    Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener,
+    MAX_BATCH, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Persistence, Purchase, PurchaseWish,
+    Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Store,
+    Terms, Token, UserShare, check_batch, check_orders,
 };
 use crate::clock::{Clock, Moment, Timestamp};
 use crate::config::{Config, DEFAULT_CLAIM};
@@ -34,6 +34,7 @@ mod coupon;
 mod deal;
 #[cfg(feature = "durable")]
 mod durable;
+mod epoch;
 mod hold;
 mod journal;
 mod large_map;
@@ -68,6 +69,7 @@ struct State {
     sendings: Sendings,
     journal: Journal,
     readers: Readers,
+    rebuilding: epoch::Rebuilding,
 }
 
 /// Who hears.
@@ -135,6 +137,7 @@ impl MemoryStore {
             sendings: Sendings::default(),
             journal,
             readers: Readers::default(),
+            rebuilding: epoch::Rebuilding::default(),
         };
         Self {
             clock,
@@ -206,8 +209,8 @@ impl MemoryStore {
         // Before the lock, because everybody waits for that, and nothing in the stock needs later steps to see later times.
         let now = self.now();
         let mut state = lock(&self.state);
-        let State { shelves, orders, sendings, journal, .. } = &mut *state;
-        let answer = step(&mut Stock { shelves, orders, journal, now: now.wall }, sendings, now);
+        let State { shelves, orders, sendings, journal, rebuilding, .. } = &mut *state;
+        let answer = step(&mut Stock { shelves, orders, journal, rebuilding, now: now.wall }, sendings, now);
         (answer, state.journal.mark())
     }
 
@@ -522,6 +525,28 @@ impl Store for MemoryStore {
             let mut state = lock(&self.state);
             let State { journal, readers, .. } = &mut *state;
             Ok(journal.in_memory().map_or(0, |kept| journal::journal_trim(kept, readers, through)))
+        })
+    }
+
+    fn epoch_read(&self, _: u16) -> Answer<'_, EpochStatus> {
+        Box::pin(self.read(|stock| epoch::epoch_read(stock)))
+    }
+
+    fn epoch_settle(&self, _: u16, if_empty: bool) -> Answer<'_, EpochSettle> {
+        Box::pin(self.read(move |stock| epoch::epoch_settle(stock, if_empty)))
+    }
+
+    fn campaign_reopen<'a>(&'a self, seen: &'a [Seen], _: bool) -> Answer<'a, Vec<Reopen>> {
+        Box::pin(async move {
+            check_batch(seen)?;
+            self.read(|stock| epoch::campaign_reopen(stock, seen)).await
+        })
+    }
+
+    fn campaign_rebuild<'a>(&'a self, campaign: &'a Campaign, step: &'a Rebuild) -> Answer<'a, Rebuilt> {
+        Box::pin(async move {
+            step.check()?;
+            self.read(|stock| epoch::campaign_rebuild(stock, campaign, step)).await
         })
     }
 

@@ -15,6 +15,7 @@
 //!       lane.rs        one connection that comes back by itself, to whoever is the master now
 //!         url.rs       where that is
 //! greeting.rs          what is checked before a server is trusted
+//! guardian.rs          what is checked when it is another one than before
 //! ```
 
 use std::sync::Arc;
@@ -24,15 +25,15 @@ use redis::ProtocolVersion;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::error::OpenError;
+use crate::error::{OpenError, StoreError};
 use crate::key::{Keyspace, Name};
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    CommittedOrder, EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue,
-    IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener,
-    MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict,
-    OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending, SettleWish,
-    Settlement, Store, Terms, Token, UserShare,
+    CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle,
+    HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
+    JournalTaken, Listener, MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle,
+    OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal,
+    Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Store, Terms, Token, UserShare,
 };
 
 mod batch;
@@ -40,7 +41,9 @@ mod campaign;
 mod coupon;
 mod deal;
 mod ear;
+mod epoch;
 mod greeting;
+mod guardian;
 mod hold;
 mod journal;
 mod lane;
@@ -52,17 +55,20 @@ mod script;
 mod url;
 
 use self::ear::Stations;
+use self::guardian::Guardian;
 use self::lane::{Endpoint, trusted_certificates};
 use self::link::{Link, explain_no_connection};
 use self::script::Scripts;
 use self::url::{Master, RedisUrl, Topology};
 
-/// See the [module](self).
+/// See the [module](self). Cheap to clone; all clones are the same store.
+#[derive(Clone)]
 pub struct RedisStore {
-    link: Link,
+    link: Arc<Link>,
     keys: Keyspace,
-    scripts: Scripts,
+    scripts: Arc<Scripts>,
     stations: Arc<Stations>,
+    guardian: Arc<Guardian>,
 }
 
 impl RedisStore {
@@ -82,12 +88,27 @@ impl RedisStore {
         let keys =
             Keyspace::new(&config.namespace, partitions).map_err(|why| OpenError::Config(why.to_string()))?;
         let link = Link::open(&url, &config.redis, Clock::clone(&config.clock)).await?;
-        greeting::check_servers(&link, &config.redis).await?;
+        let runs = greeting::check_servers(&link, &config.redis).await?;
         greeting::agree_on_layout(&link, &keys).await?;
         greeting::check_channels(&link, &keys).await?;
         let scripts = Scripts::new(&mutex::house(config.claim, &keys, link.is_cluster()));
         let stations = Arc::new(stations(&url, config)?);
-        Ok(Self { link, keys, scripts, stations })
+        let guardian = Arc::new(Guardian::new(!config.ledger_decides, config.recovery_grace));
+        let (link, scripts) = (Arc::new(link), Arc::new(scripts));
+        let store = Self { link, keys, scripts, stations, guardian };
+        tokio::spawn(guardian::Watch::over(&store, runs).run());
+        store.begin().await.map_err(|why| explain_no_connection(store.link.shown_url(), &why.to_string()))?;
+        Ok(store)
+    }
+
+    /// Where there was never anything, nothing can be missing. Elsewhere it is looked at, unless that is the ledger's to do.
+    async fn begin(&self) -> Result<(), StoreError> {
+        for partition in 0..if self.guardian.decides { self.keys.partitions() } else { 0 } {
+            if self.epoch_settle(partition, true).await? != EpochSettle::Settled {
+                self.look_after(partition);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -334,6 +355,22 @@ impl Store for RedisStore {
 
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {
         Box::pin(journal::journal_trim(self, partition, through))
+    }
+
+    fn epoch_read(&self, partition: u16) -> Answer<'_, EpochStatus> {
+        Box::pin(epoch::epoch_read(self, partition))
+    }
+
+    fn epoch_settle(&self, partition: u16, if_empty: bool) -> Answer<'_, EpochSettle> {
+        Box::pin(epoch::epoch_settle(self, partition, if_empty))
+    }
+
+    fn campaign_reopen<'a>(&'a self, seen: &'a [Seen], decides: bool) -> Answer<'a, Vec<Reopen>> {
+        Box::pin(epoch::campaign_reopen(self, seen, decides))
+    }
+
+    fn campaign_rebuild<'a>(&'a self, campaign: &'a Campaign, step: &'a Rebuild) -> Answer<'a, Rebuilt> {
+        Box::pin(epoch::campaign_rebuild(self, campaign, step))
     }
 
     fn about(&self) -> Answer<'_, About> {

@@ -12,6 +12,7 @@
 mod campaign;
 mod coupon;
 mod deal;
+mod epoch;
 mod hold;
 mod journal;
 mod order;
@@ -25,6 +26,7 @@ pub use self::campaign::{
 pub(crate) use self::campaign::{Counts, Switch, not_open};
 pub use self::coupon::{Issue, IssueWish};
 pub use self::deal::{Purchase, PurchaseWish, Revoke, RevokeWish, UserShare};
+pub use self::epoch::{EpochSettle, EpochStatus, Rebuild, Rebuilt, Reopen, Seen};
 pub use self::hold::{
     HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, MAX_HOLD, SettleWish, Settlement,
 };

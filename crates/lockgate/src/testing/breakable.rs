@@ -14,11 +14,12 @@ use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    CommittedOrder, EarId, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue,
-    IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener,
-    MutexStatus, News, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus,
-    OrderVerdict, OrderWish, Purchase, PurchaseWish, Release, Renew, Renewal, Revoke, RevokeWish, Sending,
-    SettleWish, Settlement, Store, Terms, Token, UserShare,
+    CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle,
+    HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
+    JournalTaken, Listener, MutexStatus, News, OrderDecision, OrderPart, OrderPlace, OrderReserve,
+    OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild, Rebuilt, Release,
+    Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Store, Terms, Token,
+    UserShare,
 };
 
 /// How a store can be broken.
@@ -371,6 +372,22 @@ impl Store for BreakableStore {
 
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {
         self.meet(self.inner.journal_trim(partition, through))
+    }
+
+    fn epoch_read(&self, partition: u16) -> Answer<'_, EpochStatus> {
+        self.meet(self.inner.epoch_read(partition))
+    }
+
+    fn epoch_settle(&self, partition: u16, if_empty: bool) -> Answer<'_, EpochSettle> {
+        self.meet(self.inner.epoch_settle(partition, if_empty))
+    }
+
+    fn campaign_reopen<'a>(&'a self, seen: &'a [Seen], decides: bool) -> Answer<'a, Vec<Reopen>> {
+        self.meet(self.inner.campaign_reopen(seen, decides))
+    }
+
+    fn campaign_rebuild<'a>(&'a self, campaign: &'a Campaign, step: &'a Rebuild) -> Answer<'a, Rebuilt> {
+        self.meet(self.inner.campaign_rebuild(campaign, step))
     }
 
     fn about(&self) -> Answer<'_, About> {

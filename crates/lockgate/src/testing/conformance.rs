@@ -29,6 +29,7 @@ mod campaign;
 mod coupon;
 mod deal;
 mod ear;
+mod epoch;
 mod hold;
 mod hold_settling;
 mod journal;
@@ -44,6 +45,7 @@ mod stock;
 pub use self::campaign::{campaign_change, campaign_list, campaign_open, campaign_read, share_read};
 pub use self::coupon::coupon_issue;
 pub use self::deal::deal_purchase;
+pub use self::epoch::{campaign_rebuild, campaign_reopen, epoch_read, epoch_settle};
 pub use self::hold::hold_place;
 pub use self::hold_settling::{hold_read, hold_settle};
 pub use self::journal::{journal_read, journal_trim};
@@ -64,6 +66,7 @@ macro_rules! conformance_suite {
         $crate::conformance_suite! { $home =>
             mutex_acquire mutex_renew mutex_release mutex_yield mutex_read mutex_break
             campaign_open campaign_change campaign_read campaign_list share_read
+            epoch_read epoch_settle campaign_reopen campaign_rebuild
             coupon_issue deal_purchase grant_revoke
             hold_place hold_settle hold_read order_place order_read
             journal_read journal_take journal_claim journal_acknowledge journal_standing journal_dismiss
@@ -120,6 +123,11 @@ impl Home {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// Whether it is a store whose server may be another one tomorrow, so that it keeps what is missing.
+    fn forgets(&self) -> bool {
+        !self.time_can_be_moved
     }
 
     /// Returns when so much time has passed for the store.

@@ -7,6 +7,8 @@ mod conformance;
 #[cfg(test)]
 mod durable;
 #[cfg(test)]
+mod epoch;
+#[cfg(test)]
 mod five_places;
 #[cfg(test)]
 mod lock;

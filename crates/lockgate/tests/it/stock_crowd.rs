@@ -11,8 +11,9 @@ use std::time::Duration;
 use lockgate::Gate;
 use lockgate::clock::Clock;
 use lockgate::config::Config;
+use lockgate::error::StoreError;
 use lockgate::key::Name;
-use lockgate::stock::{HoldId, HoldPlace, HoldSettle, HoldState, Issue, Purchase, Terms};
+use lockgate::stock::{CampaignState, HoldId, HoldPlace, HoldSettle, HoldState, Issue, Purchase, Terms};
 use lockgate::store::memory::MemoryStore;
 use lockgate::store::{Campaign, CampaignKind, HoldWish, MAX_BATCH, Sending};
 use lockgate::testing::eventually_async;
@@ -22,7 +23,7 @@ use lockgate::testing::services::{Cluster, Persistence, Redis, Sentinel};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::shop::{COUPON, Shop};
+use crate::shop::Shop;
 
 const COUPONS: u64 = 300;
 const USERS: u64 = 1_000;
@@ -280,11 +281,18 @@ async fn kill_redis(persistence: Persistence) -> (Verdict, u64) {
     // Also what goes on without its callers must have ended before stock is taken.
     selling.await.unwrap();
     let back = Shop::new(Gate::open(&redis.url()).await.unwrap(), folder.path());
-    let known = back.gate.coupon(COUPON).unwrap().status().await.unwrap().map_or(0, |status| status.granted);
-    if known > 0 {
-        back.take_stock().await;
+    // It is another server, so it is looked at first whether something is missing. The other gate knows.
+    let is_open = async || {
+        let status = back.coupon.status().await;
+        status.is_ok_and(|status| status.unwrap().state == CampaignState::Open)
+    };
+    if !eventually_async(Duration::from_secs(10), is_open).await {
+        assert!(matches!(back.coupon.status().await, Err(StoreError::Recovering)));
+        assert!(matches!(back.coupon.issue("late").await, Ok(Issue::Recovering)));
+        return (verdict(folder.path()), 0);
     }
-    (verdict(folder.path()), known)
+    back.take_stock().await;
+    (verdict(folder.path()), back.coupon.status().await.unwrap().unwrap().granted)
 }
 
 #[tokio::test(flavor = "multi_thread")]

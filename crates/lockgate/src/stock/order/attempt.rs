@@ -170,6 +170,7 @@ impl Denials {
             OrderReserve::Paused { item } => (item, OrderPlace::Paused { item }),
             OrderReserve::Closed { item } => (item, OrderPlace::Closed { item }),
             OrderReserve::Unknown { item } => (item, OrderPlace::Unknown { item }),
+            OrderReserve::Recovering { item } => (item, OrderPlace::Recovering { item }),
             OrderReserve::Reserved { .. } | OrderReserve::Available => return,
         };
         if self.first.as_ref().is_none_or(|(first, _)| item < *first) {

@@ -38,6 +38,7 @@ fn deny(shelf: &Shelf, now: Timestamp, wish: &PurchaseWish) -> Option<Purchase> 
         CampaignState::Scheduled => Purchase::NotOpen { opens_at: not_open(&shelf.terms) },
         CampaignState::Paused => Purchase::Paused,
         CampaignState::Closed => Purchase::Closed,
+        CampaignState::Recovering => Purchase::Recovering,
         CampaignState::Open | CampaignState::SoldOut => return deny_for_want(shelf, wish),
     };
     Some(denied)

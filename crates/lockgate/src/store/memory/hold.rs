@@ -36,6 +36,7 @@ fn deny(shelf: &Shelf, now: Timestamp, wish: &HoldWish) -> Option<HoldPlace> {
         CampaignState::Scheduled => HoldPlace::NotOpen { opens_at: not_open(&shelf.terms) },
         CampaignState::Paused => HoldPlace::Paused,
         CampaignState::Closed => HoldPlace::Closed,
+        CampaignState::Recovering => HoldPlace::Recovering,
         CampaignState::Open | CampaignState::SoldOut => return deny_for_want(shelf, wish),
     };
     Some(denied)

@@ -93,6 +93,7 @@ fn deny(stock: &mut Stock<'_>, order: &OrderWish) -> Option<OrderPlace> {
             }
             CampaignState::Paused => return Some(OrderPlace::Paused { item }),
             CampaignState::Closed => return Some(OrderPlace::Closed { item }),
+            CampaignState::Recovering => return Some(OrderPlace::Recovering { item }),
             CampaignState::Open | CampaignState::SoldOut => {}
         }
         if shelf.remaining() < wanted.quantity {

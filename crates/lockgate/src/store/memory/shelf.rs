@@ -93,7 +93,6 @@ pub(in crate::store::memory) enum Place {
 
 impl Shelves {
     /// The number of the last change; 0 when there is no such campaign.
-    #[cfg(feature = "durable")]
     pub(in crate::store::memory) fn rev_of(&self, campaign: &Campaign) -> u64 {
         self.0.get(campaign).map_or(0, |shelf| shelf.counts.rev)
     }
@@ -130,6 +129,22 @@ impl Shelves {
         let shelf = self.0.entry(campaign.clone()).or_insert_with(|| Shelf::new(campaign.clone(), *terms));
         shelf.record(journal, now, JournalChange::Opened { terms: *terms });
         shelf
+    }
+
+    /// Repeats a change, and writes it down.
+    pub(in crate::store::memory) fn record(
+        &mut self,
+        campaign: &Campaign,
+        journal: &mut Journal,
+        at: Timestamp,
+        change: JournalChange,
+    ) {
+        match (self.0.get_mut(campaign), change) {
+            (Some(shelf), change) => shelf.record(journal, at, change),
+            (None, JournalChange::Opened { terms }) => drop(self.create(campaign, &terms, journal, at)),
+            // A campaign begins with its opening.
+            (None, _) => {}
+        }
     }
 
     /// Forgets all that was kept long enough by then.
@@ -203,6 +218,7 @@ impl Shelf {
             CampaignState::Scheduled => Issue::NotOpen { opens_at: not_open(&self.terms) },
             CampaignState::Paused => Issue::Paused,
             CampaignState::Closed => Issue::Closed,
+            CampaignState::Recovering => Issue::Recovering,
             _ if remaining == 0 => Issue::SoldOut,
             CampaignState::Open | CampaignState::SoldOut => {
                 self.counts.seq += 1;
@@ -364,6 +380,8 @@ impl Shelf {
                 self.release(*id, user, *quantity);
             }
             JournalChange::Revoked { seq, user, quantity } => self.take_back(*seq, user, *quantity),
+            // Their numbers may have been told to somebody.
+            JournalChange::Lost { count } => self.counts.seq += count,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::epoch::Rebuilding;
 use super::journal::Journal;
 use super::order::Orders;
 use super::shelf::Shelves;
@@ -18,6 +19,7 @@ pub(in crate::store::memory) struct Stock<'a> {
     pub(in crate::store::memory) shelves: &'a mut Shelves,
     pub(in crate::store::memory) orders: &'a mut Orders,
     pub(in crate::store::memory) journal: &'a mut Journal,
+    pub(in crate::store::memory) rebuilding: &'a mut Rebuilding,
     pub(in crate::store::memory) now: Timestamp,
 }
 

@@ -1,6 +1,7 @@
 //! What every call on the stock has in common: its keys, its first arguments, and answers that are lines of text.
 
 use super::RedisStore;
+use super::guardian::Standing;
 use super::script::{Script, ScriptCall, not_understood};
 use crate::clock::Timestamp;
 use crate::error::{InvalidInput, StoreError};
@@ -60,15 +61,41 @@ impl RedisStore {
             keys.extend(campaigns.all.iter().map(|campaign| self.key_of(campaign, part)));
         }
         keys.extend(more_keys);
+        keys.extend(self.epoch_keys(campaigns.partition));
         let call = self.scripts.call(script, &keys).arg(sending.number).arg("").arg(campaigns.len());
-        campaigns.all.iter().fold(call, |call, campaign| call.arg(campaign.called()))
+        let call = campaigns.all.iter().fold(call, |call, campaign| call.arg(campaign.called()));
+        call.telling_the_run()
+    }
+
+    /// Whether a partition's campaigns can be trusted, and which of them miss something.
+    pub(super) fn epoch_keys(&self, partition: u16) -> [String; 2] {
+        [self.keys.epoch(partition), self.keys.marks(partition)]
+    }
+
+    /// Sends a script that changes campaigns; its answers, without the last line, which says how far the campaigns are.
+    pub(super) async fn send_batch(
+        &self,
+        call: ScriptCall<'_>,
+        campaigns: &Campaigns<'_>,
+    ) -> Result<String, StoreError> {
+        let mut text = call.send_for_text(&self.link).await?;
+        if let Some(at) = text.rfind("\n=") {
+            let revs = text[at + 2..].split(' ').map(Standing::read);
+            let is_recovering = self.guardian.note(campaigns.all.iter().copied().zip(revs));
+            text.truncate(at);
+            if is_recovering {
+                self.look_after(campaigns.partition);
+            }
+        }
+        Ok(text)
     }
 
     /// A script that reads one campaign, with its first keys and arguments.
     pub(super) fn reading(&self, script: Script, campaign: &Campaign) -> ScriptCall<'_> {
         let mut keys = vec![self.keys.journal(self.keys.partition_of(campaign.home()))];
         keys.extend((0..3).map(|part| self.key_of(campaign, part)));
-        self.scripts.call(script, &keys).arg(campaign.called())
+        keys.extend(self.epoch_keys(self.keys.partition_of(campaign.home())));
+        self.scripts.call(script, &keys).arg(campaign.called()).telling_the_run()
     }
 
     /// The key of what the sender's slot was answered last.
@@ -77,7 +104,7 @@ impl RedisStore {
     }
 
     /// One of a campaign's three keys: itself, its members, what is due.
-    fn key_of(&self, campaign: &Campaign, part: usize) -> String {
+    pub(super) fn key_of(&self, campaign: &Campaign, part: usize) -> String {
         let kind = match campaign.kind {
             CampaignKind::Coupon => [Kind::Coupon, Kind::CouponMembers, Kind::CouponDue],
             CampaignKind::Deal => [Kind::Deal, Kind::DealMembers, Kind::DealDue],
@@ -141,7 +168,11 @@ impl<'a> Line<'a> {
     }
 
     pub(super) fn not_understood(&self) -> StoreError {
-        if self.0 == "late" { late_copy() } else { not_understood(&self.0) }
+        match self.0 {
+            "late" => late_copy(),
+            "recovering" => StoreError::Recovering,
+            text => not_understood(&text),
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus, Counts, Sending, Switch, Terms,
-    UserShare,
+    Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignState, CampaignStatus, Counts,
+    MAX_BATCH, Sending, Switch, Terms, UserShare,
 };
 
 pub(super) async fn campaign_open(
@@ -27,11 +27,12 @@ pub(super) async fn campaign_open(
         .arg(micros_or_zero(terms.opens_at))
         .arg(micros_or_zero(terms.closes_at))
         .arg(terms.per_user.unwrap_or(0));
-    let text = call.send_for_text(&store.link).await?;
+    let text = store.send_batch(call, &campaigns).await?;
     let line = Line::new(&text);
     match line.parts().0 {
         "created" => Ok(CampaignOpen::Created(read_standing(&line)?)),
         "changed" => Ok(CampaignOpen::Changed(read_standing(&line)?)),
+        "recovering" => Ok(CampaignOpen::Recovering),
         "below-issued" => line.numbers().map(|[issued]| CampaignOpen::BelowIssued { issued }),
         _ => Err(line.not_understood()),
     }
@@ -49,14 +50,16 @@ pub(super) async fn campaign_change(
         CampaignChange::Close => ("close", 0),
         CampaignChange::Restock { by } => ("restock", by),
     };
-    let call = store.batch(Script::CampaignChange, sending, &Campaigns::with(store, campaign), []);
-    let text = call.arg(word).arg(by).send_for_text(&store.link).await?;
+    let campaigns = Campaigns::with(store, campaign);
+    let call = store.batch(Script::CampaignChange, sending, &campaigns, []);
+    let text = store.send_batch(call.arg(word).arg(by), &campaigns).await?;
     let line = Line::new(&text);
     match line.parts().0 {
         "now" => Ok(CampaignChanged::Now(read_standing(&line)?)),
         "closed" => Ok(CampaignChanged::Closed),
         "too-many" => Ok(CampaignChanged::TooMany),
         "unknown" => Ok(CampaignChanged::Unknown),
+        "recovering" => Ok(CampaignChanged::Recovering),
         _ => Err(line.not_understood()),
     }
 }
@@ -69,7 +72,13 @@ pub(super) async fn campaign_read(
     let line = Line::new(&text);
     match line.parts().0 {
         "unknown" => Ok(None),
+        "recovering" => Err(store.recovering(campaign)),
         "known" => read_standing(&line).map(Some),
+        "suspect" => {
+            store.look_after(store.keys.partition_of(campaign.home()));
+            let status = read_standing(&line)?;
+            Ok(Some(CampaignStatus { state: CampaignState::Recovering, ..status }))
+        }
         _ => Err(line.not_understood()),
     }
 }
@@ -97,6 +106,7 @@ pub(super) async fn share_read(
     let line = Line::new(&text);
     match line.parts().0 {
         "unknown" => Ok(None),
+        "recovering" => Err(store.recovering(campaign)),
         "share" => line
             .numbers()
             .map(|[granted, held, seq]| Some(UserShare { granted, held, seq: (seq != 0).then_some(seq) })),
@@ -121,4 +131,16 @@ fn read_standing(line: &Line<'_>) -> Result<CampaignStatus, StoreError> {
     };
     let counts = Counts { granted, held, seq, rev };
     Ok(CampaignStatus::at(Timestamp::from_micros(now), &terms, switch, counts))
+}
+
+/// All campaigns of a partition.
+pub(super) async fn list_all(store: &RedisStore, partition: u16) -> Result<Vec<Campaign>, StoreError> {
+    let mut all: Vec<Campaign> = Vec::new();
+    loop {
+        let page = campaign_list(store, partition, all.last(), MAX_BATCH).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
 }

@@ -14,8 +14,8 @@ pub(super) async fn coupon_issue(
 ) -> Result<Vec<Issue>, StoreError> {
     check_batch(wishes)?;
     wishes.iter().try_for_each(IssueWish::check)?;
-    let Some((call, groups)) = prepare(store, sending, wishes)? else { return Ok(Vec::new()) };
-    read_groups(&call.send_for_text(&store.link).await?, &groups, wishes.len())
+    let Some((call, campaigns, groups)) = prepare(store, sending, wishes)? else { return Ok(Vec::new()) };
+    read_groups(&store.send_batch(call, &campaigns).await?, &groups, wishes.len())
 }
 
 /// The bytes of a call, for who wants to send them without this library.
@@ -25,18 +25,18 @@ pub(super) fn packed(
     sending: &Sending,
     wishes: &[IssueWish],
 ) -> Result<Vec<u8>, StoreError> {
-    Ok(prepare(store, sending, wishes)?.map_or_else(Vec::new, |(call, _)| call.packed()))
+    Ok(prepare(store, sending, wishes)?.map_or_else(Vec::new, |(call, ..)| call.packed(store.link.run())))
 }
 
-/// A call, and which wishes belong to which of its coupons.
-type Prepared<'a> = (ScriptCall<'a>, Vec<Vec<usize>>);
+/// A call, its coupons, and which wishes belong to which of them.
+type Prepared<'a, 'w> = (ScriptCall<'a>, Campaigns<'w>, Vec<Vec<usize>>);
 
 /// The call for these wishes; `None` when there are none.
-fn prepare<'a>(
+fn prepare<'a, 'w>(
     store: &'a RedisStore,
     sending: &Sending,
-    wishes: &[IssueWish],
-) -> Result<Option<Prepared<'a>>, StoreError> {
+    wishes: &'w [IssueWish],
+) -> Result<Option<Prepared<'a, 'w>>, StoreError> {
     let Some(first) = wishes.first() else { return Ok(None) };
     let mut campaigns = Campaigns::with(store, &first.coupon);
     let mut groups: Vec<Vec<usize>> = vec![Vec::with_capacity(wishes.len())];
@@ -57,7 +57,7 @@ fn prepare<'a>(
             call = call.arg(&field);
         }
     }
-    Ok(Some((call, groups)))
+    Ok(Some((call, campaigns, groups)))
 }
 
 /// The answers of all groups, back in the order of the wishes.
@@ -106,6 +106,7 @@ fn read_issue(line: &Line<'_>) -> Result<Issue, StoreError> {
         ("paused", "") => Ok(Issue::Paused),
         ("closed", "") => Ok(Issue::Closed),
         ("unknown", "") => Ok(Issue::Unknown),
+        ("recovering", "") => Ok(Issue::Recovering),
         _ => Err(line.not_understood()),
     }
 }

@@ -24,7 +24,7 @@ pub(super) async fn deal_purchase(
         let request = request.as_ref().map_or("", Name::as_str);
         call = call.arg(place + 1).arg(user.as_str()).arg(quantity).arg(request);
     }
-    read_lines(&call.send_for_text(&store.link).await?, wishes.len(), read_purchase)
+    read_lines(&store.send_batch(call, &campaigns).await?, wishes.len(), read_purchase)
 }
 
 fn read_purchase(line: &Line<'_>) -> Result<Purchase, StoreError> {
@@ -48,6 +48,7 @@ fn read_purchase(line: &Line<'_>) -> Result<Purchase, StoreError> {
         ("paused", "") => Purchase::Paused,
         ("closed", "") => Purchase::Closed,
         ("unknown", "") => Purchase::Unknown,
+        ("recovering", "") => Purchase::Recovering,
         _ => return Err(line.not_understood()),
     })
 }
@@ -66,10 +67,11 @@ pub(super) async fn grant_revoke(
     for (RevokeWish { user, seq, .. }, place) in wishes.iter().zip(places) {
         call = call.arg(place + 1).arg(user.as_str()).arg(seq);
     }
-    read_lines(&call.send_for_text(&store.link).await?, wishes.len(), |line| match line.parts() {
+    read_lines(&store.send_batch(call, &campaigns).await?, wishes.len(), |line| match line.parts() {
         ("revoked", _) => line.numbers().map(|[remaining]| Revoke::Revoked { remaining }),
         ("not-granted", "") => Ok(Revoke::NotGranted),
         ("unknown", "") => Ok(Revoke::Unknown),
+        ("recovering", "") => Ok(Revoke::Recovering),
         _ => Err(line.not_understood()),
     })
 }

@@ -53,10 +53,11 @@ struct Settings {
     save: Option<String>,
 }
 
-/// Refuses servers that would break the promises.
-pub(super) async fn check_servers(link: &Link, config: &RedisConfig) -> Result<(), OpenError> {
+/// Refuses servers that would break the promises; their run ids.
+pub(super) async fn check_servers(link: &Link, config: &RedisConfig) -> Result<Vec<String>, OpenError> {
     let url = link.shown_url();
-    for info in infos(link).await.map_err(|why| unasked(url, &why))? {
+    let infos = infos(link).await.map_err(|why| unasked(url, &why))?;
+    for info in &infos {
         let (major, minor) = info.version();
         if (major, minor) < OLDEST_VERSION {
             return Err(OpenError::Unfit(format!(
@@ -82,7 +83,7 @@ pub(super) async fn check_servers(link: &Link, config: &RedisConfig) -> Result<(
             return Err(OpenError::Unfit(format!("{url} is a replica; give the address of its master")));
         }
     }
-    Ok(())
+    Ok(runs_in(&infos))
 }
 
 /// Writes down, at first use, by which rules names become keys; afterwards insists on them.
@@ -130,14 +131,24 @@ pub(super) async fn about(link: &Link) -> Result<About, StoreError> {
     let Some(first) = infos.first() else { return Err(StoreError::Unavailable("no server answered".into())) };
     let shape =
         if link.is_cluster() { format!("cluster, {} masters", infos.len()) } else { "one master".to_owned() };
-    let mut run_ids: Vec<_> = infos.iter().map(|info| info.get("run_id").to_owned()).collect();
-    run_ids.sort();
+    let run_ids = runs_in(&infos);
     let weakest = infos.iter().map(|info| info.persistence(&settings)).min();
     Ok(About {
         description: format!("redis {} ({shape})", first.get("redis_version")),
         persistence: weakest.unwrap_or(Persistence::None),
         run_ids,
     })
+}
+
+/// The run ids of the servers behind `link`, sorted.
+pub(super) async fn run_ids(link: &Link) -> Result<Vec<String>, StoreError> {
+    Ok(runs_in(&infos(link).await?))
+}
+
+fn runs_in(infos: &[Info]) -> Vec<String> {
+    let mut run_ids: Vec<_> = infos.iter().map(|info| info.get("run_id").to_owned()).collect();
+    run_ids.sort();
+    run_ids
 }
 
 async fn infos(link: &Link) -> Result<Vec<Info>, StoreError> {

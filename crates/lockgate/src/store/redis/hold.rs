@@ -27,7 +27,7 @@ pub(super) async fn hold_place(
         let ttl_us = u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX);
         call = call.arg(place + 1).arg(id.to_string()).arg(user.as_str()).arg(quantity).arg(ttl_us);
     }
-    read_lines(&call.send_for_text(&store.link).await?, wishes.len(), read_place)
+    read_lines(&store.send_batch(call, &campaigns).await?, wishes.len(), read_place)
 }
 
 fn read_place(line: &Line<'_>) -> Result<HoldPlace, StoreError> {
@@ -48,6 +48,7 @@ fn read_place(line: &Line<'_>) -> Result<HoldPlace, StoreError> {
         ("paused", "") => HoldPlace::Paused,
         ("closed", "") => HoldPlace::Closed,
         ("unknown", "") => HoldPlace::Unknown,
+        ("recovering", "") => HoldPlace::Recovering,
         _ => return Err(line.not_understood()),
     })
 }
@@ -70,13 +71,14 @@ pub(super) async fn hold_settle(
         };
         call = call.arg(place + 1).arg(id.to_string()).arg(user.as_str()).arg(wish);
     }
-    read_lines(&call.send_for_text(&store.link).await?, wishes.len(), |line| match line.parts() {
+    read_lines(&store.send_batch(call, &campaigns).await?, wishes.len(), |line| match line.parts() {
         ("confirmed", _) => line.numbers().map(|[seq]| HoldSettle::Confirmed { seq }),
         ("cancelled", "") => Ok(HoldSettle::Cancelled),
         ("was-confirmed", _) => line.numbers().map(|[seq]| HoldSettle::AlreadyConfirmed { seq }),
         ("was-cancelled", "") => Ok(HoldSettle::AlreadyCancelled),
         ("expired", "") => Ok(HoldSettle::Expired),
         ("unknown", "") => Ok(HoldSettle::Unknown),
+        ("recovering", "") => Ok(HoldSettle::Recovering),
         _ => Err(line.not_understood()),
     })
 }
@@ -88,8 +90,10 @@ pub(super) async fn hold_read(
 ) -> Result<Option<HoldStatus>, StoreError> {
     let call = store.reading(Script::HoldRead, campaign).arg(id.to_string());
     let text = call.send_for_text(&store.link).await?;
-    if text == "unknown" {
-        return Ok(None);
+    match text.as_str() {
+        "unknown" => return Ok(None),
+        "recovering" => return Err(store.recovering(campaign)),
+        _ => {}
     }
     let status = text.split_once('\n').and_then(|(line, user)| {
         let line = line.strip_prefix("hold ")?;

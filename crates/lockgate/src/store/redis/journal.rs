@@ -148,6 +148,7 @@ fn read_change(fields: &Fields) -> Option<JournalChange> {
             let (id, user, quantity) = (fields.hold()?, fields.name("user")?, fields.number("quantity")?);
             JournalChange::Expired { id, user, quantity }
         }
+        "lost" => JournalChange::Lost { count: fields.number("count").filter(|count| *count > 0)? },
         "revoked" => {
             let (seq, user) = (fields.number("seq")?, fields.name("user")?);
             JournalChange::Revoked { seq, user, quantity: fields.number("quantity")? }

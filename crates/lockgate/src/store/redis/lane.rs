@@ -16,6 +16,7 @@ use redis::{
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use super::script::Run;
 use super::url::Master;
 use crate::clock::{Clock, Moment};
 use crate::config::RedisConfig;
@@ -42,6 +43,7 @@ struct Shared {
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
+    pub(super) run: Run,
     /// Tells it from the one that replaces it.
     dial: u64,
 }
@@ -86,6 +88,12 @@ impl Lane {
         dial.await.unwrap_or_else(|_| Err((ErrorKind::Client, "the runtime is shutting down").into()))
     }
 
+    /// To which run of the server the present connection leads.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn run(&self) -> Run {
+        self.shared.current().and_then(|live| live.run)
+    }
+
     /// Gives up a connection that failed. One that has replaced it meanwhile stays.
     pub(super) fn retire(&self, failed: &Live) {
         if self.shared.current().is_some_and(|live| live.dial == failed.dial) {
@@ -99,8 +107,9 @@ impl Shared {
     /// Dials, and leaves the outcome where all callers find it.
     async fn dial(self: Arc<Self>, mut last_failure: OwnedMutexGuard<LastFailure>) -> RedisResult<Live> {
         match self.endpoint.dial(&self.settings).await {
-            Ok(connection) => {
-                let live = Live { connection, dial: self.dials.fetch_add(1, Ordering::Relaxed) };
+            Ok(mut connection) => {
+                let run = run_of(&mut connection).await;
+                let live = Live { connection, run, dial: self.dials.fetch_add(1, Ordering::Relaxed) };
                 self.set_current(Some(live.clone()));
                 if last_failure.take().is_some() {
                     tracing::info!("connected to Redis again");
@@ -150,6 +159,18 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// To which run of its server a connection leads; `None` when the server does not tell.
+async fn run_of(connection: &mut MultiplexedConnection) -> Run {
+    let info: String = redis::cmd("INFO").arg("server").query_async(connection).await.ok()?;
+    run_in(&info)
+}
+
+/// The run in what `INFO` says: the first digits of the run id, as many as a script can count.
+pub(super) fn run_in(info: &str) -> Run {
+    let id = info.lines().find_map(|line| line.strip_prefix("run_id:"))?;
+    u64::from_str_radix(id.get(..12)?, 16).ok()
 }
 
 fn client(

@@ -22,6 +22,8 @@ use redis::{Cmd, ErrorKind, RedisError, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
 use super::lane::{Lane, Live, tcp_settings, trusted_certificates};
+#[cfg(any(test, feature = "testing"))]
+use super::script::Run;
 use super::script::ScriptCall;
 use super::url::{Master, RedisUrl, Topology};
 use crate::clock::Clock;
@@ -100,6 +102,15 @@ impl Link {
         &self.shown_url
     }
 
+    /// To which run of the server the next call goes, as far as it is known.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn run(&self) -> Run {
+        match &self.route {
+            Route::Lanes { lanes, .. } => lanes.first().and_then(Lane::run),
+            Route::Cluster(_) => None,
+        }
+    }
+
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self.route, Route::Cluster(_))
     }
@@ -169,8 +180,8 @@ impl fmt::Debug for Link {
 impl Way<'_> {
     async fn send(&mut self, request: &Request<'_>) -> RedisResult<Value> {
         match (request, self) {
-            (Request::Script(call), Way::Lane(_, live)) => call.run(&mut live.connection).await,
-            (Request::Script(call), Way::Cluster(connection)) => call.run(connection).await,
+            (Request::Script(call), Way::Lane(_, live)) => call.run(&mut live.connection, live.run).await,
+            (Request::Script(call), Way::Cluster(connection)) => call.run(connection, None).await,
             (Request::Command(command) | Request::ToAllMasters(command), Way::Lane(_, live)) => {
                 command.query_async(&mut live.connection).await
             }

@@ -35,7 +35,7 @@ pub(super) async fn order_place(
             call = call.arg(place + 1).arg(item.quantity);
         }
     }
-    read_lines(&call.send_for_text(&store.link).await?, orders.len(), read_place)
+    read_lines(&store.send_batch(call, &campaigns).await?, orders.len(), read_place)
 }
 
 /// What is compared when the same order comes again, and read when somebody asks for it.
@@ -74,6 +74,7 @@ fn read_place(line: &Line<'_>) -> Result<OrderPlace, StoreError> {
         ("paused", _) => OrderPlace::Paused { item: one()? },
         ("closed", _) => OrderPlace::Closed { item: one()? },
         ("unknown", _) => OrderPlace::Unknown { item: one()? },
+        ("recovering", _) => OrderPlace::Recovering { item: one()? },
         _ => return Err(line.not_understood()),
     })
 }

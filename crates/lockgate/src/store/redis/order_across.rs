@@ -23,13 +23,14 @@ pub(super) async fn order_reserve(
     doubt_after: Option<Duration>,
 ) -> Result<OrderReserve, StoreError> {
     let doubt_after_us = doubt_after.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-    let mut call = on_part(store, Script::OrderReserve, sending, part)?
+    let campaigns = campaigns_of(store, part)?;
+    let mut call = on_part(store, Script::OrderReserve, sending, part, &campaigns)
         .arg(part.user.as_str())
         .arg(doubt_after_us.map_or_else(String::new, |time| time.to_string()));
     for (article, PartItem { place, item, hold }) in (1_u64..).zip(part.items()) {
         call = call.arg(article).arg(item.quantity).arg(place).arg(hold.to_string());
     }
-    let text = call.send_for_text(&store.link).await?;
+    let text = store.send_batch(call, &campaigns).await?;
     read_reserve(&Line::new(&text))
 }
 
@@ -48,6 +49,7 @@ fn read_reserve(line: &Line<'_>) -> Result<OrderReserve, StoreError> {
         ("paused", _) => OrderReserve::Paused { item: one()? },
         ("closed", _) => OrderReserve::Closed { item: one()? },
         ("unknown", _) => OrderReserve::Unknown { item: one()? },
+        ("recovering", _) => OrderReserve::Recovering { item: one()? },
         _ => return Err(line.not_understood()),
     })
 }
@@ -62,11 +64,12 @@ pub(super) async fn order_settle(
         Settlement::Confirm => "confirm",
         Settlement::Cancel => "cancel",
     };
-    let mut call = on_part(store, Script::OrderSettle, sending, part)?.arg(wish);
+    let campaigns = campaigns_of(store, part)?;
+    let mut call = on_part(store, Script::OrderSettle, sending, part, &campaigns).arg(wish);
     for (article, PartItem { hold, .. }) in (1_u64..).zip(part.items()) {
         call = call.arg(article).arg(hold.to_string());
     }
-    let text = call.send_for_text(&store.link).await?;
+    let text = store.send_batch(call, &campaigns).await?;
     let line = Line::new(&text);
     match line.parts() {
         ("confirmed", _) => Ok(OrderSettle::Confirmed { seqs: line.all_numbers()? }),
@@ -78,19 +81,25 @@ pub(super) async fn order_settle(
     }
 }
 
-/// A script on a part, with its articles in the order of its items, and the part itself.
+/// The articles of a part, in the order of its items.
+fn campaigns_of<'a>(store: &RedisStore, part: &'a OrderPart) -> Result<Campaigns<'a>, StoreError> {
+    let mut campaigns = Campaigns::with(store, &part.items()[0].item.sku);
+    for PartItem { item, .. } in part.items() {
+        campaigns.place_of(store, &item.sku)?;
+    }
+    Ok(campaigns)
+}
+
+/// A script on a part, with its articles and the part itself.
 fn on_part<'a>(
     store: &'a RedisStore,
     script: Script,
     sending: &Sending,
     part: &OrderPart,
-) -> Result<ScriptCall<'a>, StoreError> {
-    let mut campaigns = Campaigns::with(store, &part.items()[0].item.sku);
-    for PartItem { item, .. } in part.items() {
-        campaigns.place_of(store, &item.sku)?;
-    }
+    campaigns: &Campaigns<'_>,
+) -> ScriptCall<'a> {
     let doubts = store.keys.doubts(campaigns.partition());
-    Ok(store.batch(script, sending, &campaigns, [doubts]).arg(packed(part)))
+    store.batch(script, sending, campaigns, [doubts]).arg(packed(part))
 }
 
 /// All that somebody needs who finds the part in doubt. Always the same for the same part, because that is how its doubt is

@@ -4,6 +4,8 @@
 //! failover, another node) says so without running anything, and gets the source by `EVAL`, which also makes it
 //! remember. Nothing is loaded beforehand, so there is nothing to load again.
 
+use std::borrow::Cow;
+
 use redis::aio::ConnectionLike;
 use redis::{Arg, Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
@@ -13,13 +15,15 @@ use crate::store::{COMMIT_WITHIN, MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 15] = [
+const SHARED: [(&str, &str); 17] = [
     ("-- include shared/positions.lua\n", include_str!("scripts/shared/positions.lua")),
     ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
     ("-- include shared/replay.lua\n", include_str!("scripts/shared/replay.lua")),
     ("-- include shared/load.lua\n", include_str!("scripts/shared/load.lua")),
     ("-- include shared/sweep.lua\n", include_str!("scripts/shared/sweep.lua")),
+    ("-- include shared/epoch.lua\n", include_str!("scripts/shared/epoch.lua")),
+    ("-- include shared/beginning.lua\n", include_str!("scripts/shared/beginning.lua")),
     ("-- include shared/holds.lua\n", include_str!("scripts/shared/holds.lua")),
     ("-- include shared/shelf.lua\n", include_str!("scripts/shared/shelf.lua")),
     ("-- include shared/deny.lua\n", include_str!("scripts/shared/deny.lua")),
@@ -37,8 +41,8 @@ const HOUSE: &str = "-- include the house's rules\n";
 /// The line in whose place the rules of the stock stand.
 const STOCK: &str = "-- include the stock's rules\n";
 
-/// How a campaign's state is packed into a string: nine numbers and a switch, see `scripts/shared/shelf.lua`.
-const PACKING: &str = ">dddddddddB";
+/// How a campaign's state is packed into a string: nine numbers, a switch and a stamp, see `scripts/shared/shelf.lua`.
+const PACKING: &str = ">dddddddddBd";
 
 /// The rules of the stock, as lines of Lua.
 fn stock_rules() -> String {
@@ -90,8 +94,12 @@ scripts! {
     CampaignList = "campaign_list",
     CampaignOpen = "campaign_open",
     CampaignRead = "campaign_read",
+    CampaignRebuild = "campaign_rebuild",
+    CampaignReopen = "campaign_reopen",
     CouponIssue = "coupon_issue",
     DealPurchase = "deal_purchase",
+    EpochRead = "epoch_read",
+    EpochSettle = "epoch_settle",
     GrantRevoke = "grant_revoke",
     HoldPlace = "hold_place",
     HoldRead = "hold_read",
@@ -150,7 +158,7 @@ impl Scripts {
         let script = &self.0[script as usize];
         let mut evalsha = redis::cmd("EVALSHA");
         evalsha.arg(&script.sha).arg(keys.len()).arg(keys);
-        ScriptCall { script, evalsha }
+        ScriptCall { script, evalsha, tells_run: false }
     }
 }
 
@@ -158,7 +166,13 @@ impl Scripts {
 pub(super) struct ScriptCall<'a> {
     script: &'a Complete,
     evalsha: Cmd,
+    /// Whether the last argument is the run of the server: see [`Run`].
+    tells_run: bool,
 }
+
+/// Which run of a server a connection leads to, as a number: another one after every restart, and another one on every server.
+/// `None` when only the server knows, as on a cluster, where the client chooses the connection.
+pub(super) type Run = Option<u64>;
 
 impl ScriptCall<'_> {
     /// Adds an argument.
@@ -167,10 +181,25 @@ impl ScriptCall<'_> {
         self
     }
 
-    /// The bytes that are sent.
+    /// Tells the script, as its last argument, to which run of the server it is sent. It is known when it is sent.
+    pub(super) fn telling_the_run(mut self) -> Self {
+        self.tells_run = true;
+        self
+    }
+
+    /// The bytes that are sent to that run.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn packed(&self) -> Vec<u8> {
-        self.evalsha.get_packed_command()
+    pub(super) fn packed(&self, run: Run) -> Vec<u8> {
+        self.evalsha_to(run).get_packed_command()
+    }
+
+    fn evalsha_to(&self, run: Run) -> Cow<'_, Cmd> {
+        if !self.tells_run {
+            return Cow::Borrowed(&self.evalsha);
+        }
+        let mut evalsha = self.evalsha.clone();
+        evalsha.arg(run.map_or_else(String::new, |run| run.to_string()));
+        Cow::Owned(evalsha)
     }
 
     /// Sends the call and waits for its answer.
@@ -194,20 +223,21 @@ impl ScriptCall<'_> {
     }
 
     /// Runs the script once.
-    pub(super) async fn run(&self, connection: &mut impl ConnectionLike) -> RedisResult<Value> {
-        match self.evalsha.query_async(connection).await {
+    pub(super) async fn run(&self, connection: &mut impl ConnectionLike, run: Run) -> RedisResult<Value> {
+        let evalsha = self.evalsha_to(run);
+        match evalsha.query_async(connection).await {
             Err(why) if why.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.eval().query_async(connection).await
+                self.eval(&evalsha).query_async(connection).await
             }
             answer => answer,
         }
     }
 
     /// The same call with the source in the place of its hash.
-    fn eval(&self) -> Cmd {
+    fn eval(&self, evalsha: &Cmd) -> Cmd {
         let mut eval = redis::cmd("EVAL");
         eval.arg(&self.script.source);
-        for argument in self.evalsha.args_iter().skip(2) {
+        for argument in evalsha.args_iter().skip(2) {
             if let Arg::Simple(bytes) = argument {
                 eval.arg(bytes);
             }

@@ -273,6 +273,8 @@ pub enum CampaignState {
     SoldOut,
     /// Its time is over, or somebody has closed it.
     Closed,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 impl CampaignState {
@@ -296,6 +298,7 @@ impl CampaignState {
             CampaignState::Paused => "paused",
             CampaignState::SoldOut => "sold-out",
             CampaignState::Closed => "closed",
+            CampaignState::Recovering => "recovering",
         }
     }
 }
@@ -312,6 +315,8 @@ pub enum CampaignOpen {
         /// How many are granted or held.
         issued: u64,
     },
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 /// A change of a campaign while it runs.
@@ -343,6 +348,8 @@ pub enum CampaignChanged {
     TooMany,
     /// There is no such campaign.
     Unknown,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 /// The answer of a campaign that opens later. Only such a one is asked for its time.

@@ -58,4 +58,6 @@ pub enum Issue {
     Closed,
     /// There is no coupon of that name.
     Unknown,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }

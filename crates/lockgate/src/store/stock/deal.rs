@@ -84,6 +84,8 @@ pub enum Purchase {
     Closed,
     /// There is no deal of that name.
     Unknown,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 /// Somebody gives a grant back.
@@ -110,6 +112,8 @@ pub enum Revoke {
     NotGranted,
     /// There is no such campaign.
     Unknown,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 /// What one user has of a campaign.

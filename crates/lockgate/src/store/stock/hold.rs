@@ -138,6 +138,8 @@ pub enum HoldPlace {
     Closed,
     /// There is no such campaign.
     Unknown,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 /// What is to become of a hold.
@@ -184,6 +186,8 @@ pub enum HoldSettle {
     AlreadyCancelled,
     /// There is no such hold of that user (any more: see [`REQUEST_KEPT`](super::REQUEST_KEPT)).
     Unknown,
+    /// The server behind the store has changed, and it is being looked at whether something is missing.
+    Recovering,
 }
 
 /// What has become of a hold.

@@ -202,6 +202,11 @@ pub enum JournalChange {
         /// How many.
         quantity: u64,
     },
+    /// Changes were lost with a server, and the campaign goes on without them: nobody knows any more what they were.
+    Lost {
+        /// How many.
+        count: u64,
+    },
     /// A grant was taken back.
     Revoked {
         /// The number of the grant.
@@ -219,6 +224,7 @@ impl JournalChange {
     pub fn revs(&self) -> u64 {
         match self {
             JournalChange::Issued { users, .. } => users.len() as u64,
+            JournalChange::Lost { count } => *count,
             _ => 1,
         }
     }

@@ -126,6 +126,12 @@ pub enum OrderPlace {
         /// Its place in [`OrderWish::items`].
         item: usize,
     },
+    /// The same of this item's article: the server behind the store has changed, and it is being looked at whether
+    /// something is missing.
+    Recovering {
+        /// Its place in [`OrderWish::items`].
+        item: usize,
+    },
 }
 
 /// An order that was placed.

@@ -122,6 +122,12 @@ pub enum OrderReserve {
         /// Its place in [`OrderWish::items`].
         item: usize,
     },
+    /// The same of this item's article: the server behind the store has changed, and it is being looked at whether
+    /// something is missing.
+    Recovering {
+        /// Its place in [`OrderWish::items`].
+        item: usize,
+    },
 }
 
 /// What is to be decided about an attempt.

@@ -252,6 +252,7 @@ impl Told {
                 Self { held: held - quantity, ..self }
             }
             JournalChange::Revoked { quantity, .. } => Self { granted: granted - quantity, ..self },
+            JournalChange::Lost { count } => Self { seq: seq + count, ..self },
         }
     }
 }

@@ -3,14 +3,17 @@
 -- KEYS[1]  journal        stream of all changes in this partition
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           the campaign's three: see shared/shelf.lua; then the list of the partition's campaigns
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved: empty
 -- ARGV[3]  campaigns      1
 -- ARGV[..] arguments      how the journal calls it; quantity, opens_at_us, closes_at_us, per_user (each 0 = not given)
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  one line
 --          created .., changed ..              each followed by what shared/standing.lua says
 --          below-issued issued                 nothing has changed
+--          recovering
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -25,6 +28,9 @@ local campaigns = tonumber(ARGV[3])
 
 local quantity, opens_at_us, closes_at_us, per_user = unpack(arguments, at, at + 3)
 local shelf = shelves[1]
+if denied[1] == 'recovering' then
+  return finish({'recovering'})
+end
 local word = shelf and 'changed' or 'created'
 if not shelf then
   -- A hash stays a hash table from the beginning: looking for a thousand users in a short list takes longer.
@@ -32,7 +38,7 @@ if not shelf then
   redis.call('ZADD', keys[6], 0, arguments[4])
   shelf = {
     key = keys[3], members = keys[4], due = keys[5], named = arguments[4], granted = 0, held = 0, seq = 0, rev = 0,
-    due_at_us = 0, switch = 1, quantity = -1,
+    due_at_us = 0, switch = 1, quantity = -1, stamp = stamp,
   }
   shelves[1] = shelf
 end

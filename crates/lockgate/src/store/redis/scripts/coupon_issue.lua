@@ -4,17 +4,19 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each coupon the campaign, then of each its members, then of each what is due: see
 --                         shared/shelf.lua
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved for the passes of a line: empty
 -- ARGV[3]  campaigns      how many coupons there are
 -- ARGV[..] arguments      how the journal calls each coupon; then per coupon: how many users, the users packed as
 --                         length:user for the journal, and each as u<user>
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  lines: per coupon either one line that begins with * and holds for all its users, or one per user
 --          issued seq remaining      after a *, of the first; the others follow
 --          already seq
 --          held hold
---          sold-out, not-open opens_at_us, paused, closed, unknown
+--          sold-out, not-open opens_at_us, paused, closed, unknown, recovering
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -25,6 +27,8 @@ local passes = ARGV[2]
 local campaigns = tonumber(ARGV[3])
 -- include the stock's rules
 -- include shared/replay.lua
+local run, epoch, marks = arguments[#arguments], keys[#keys - 1], keys[#keys]
+-- include shared/epoch.lua
 
 -- Not in functions and tables, unlike the other scripts: for one user alone, these would cost as much as all the rest.
 local format, now_us = string.format, 0
@@ -35,6 +39,7 @@ for place = 1, campaigns do
     now_us = time[1] * 1000000 + time[2]
   end
   if due_at_us > 0 and due_at_us <= now_us then
+    -- include shared/shelf.lua
     -- include shared/load.lua
     -- include shared/sweep.lua
     read = redis.call('MGET', unpack(keys, 2, campaigns + 2))
@@ -42,16 +47,17 @@ for place = 1, campaigns do
   end
 end
 
-local answers, at = {}, campaigns + 4
+local answers, revs, at = {}, {}, campaigns + 4
 for place = 1, campaigns do
   local count, packed, first = tonumber(arguments[at]), arguments[at + 1], at + 2
   local last, members, state = first + count - 1, keys[place + campaigns + 2], read[place + 1]
   at = last + 1
-  local quantity, granted, held, seq, rev, opens_at_us, closes_at_us, per_user, due_at_us, switch =
+  local quantity, granted, held, seq, rev, opens_at_us, closes_at_us, per_user, due_at_us, switch, its_stamp =
     struct.unpack(packing, state or no_state)
   local left, issued, denial = quantity - granted - held, 0, nil
-  if not state then
-    denial = 'unknown'
+  local why_not = not state and absence(arguments[place + 3]) or its_stamp ~= stamp and 'recovering'
+  if why_not then
+    denial = why_not
   elseif switch == 3 or closes_at_us > 0 and now_us >= closes_at_us then
     denial = 'closed'
   elseif switch == 2 then
@@ -66,8 +72,8 @@ for place = 1, campaigns do
   if count == 1 and not denial and redis.call('HSETNX', members, arguments[first], format('%d', seq + 1)) == 1 then
     issued = 1
     answers[#answers + 1] = '* issued ' .. format('%d %.0f', seq + 1, left - 1)
-  elseif denial == 'unknown' then
-    answers[#answers + 1] = '* unknown'
+  elseif why_not then
+    answers[#answers + 1] = '* ' .. why_not
   else
     local known, nobody_has_one = redis.call('HMGET', members, unpack(arguments, first, last)), true
     for user = 1, count do
@@ -131,9 +137,10 @@ for place = 1, campaigns do
     redis.call('XADD', journal, '*', 'campaign', arguments[place + 3], 'rev', format('%d', rev + 1), 'change', 'issued',
       'seq', format('%d', seq + 1), 'users', packed)
     redis.call('SET', keys[place + 2], struct.pack(packing, quantity, granted + issued, held, seq + issued, rev + issued,
-      opens_at_us, closes_at_us, per_user, due_at_us, switch))
+      opens_at_us, closes_at_us, per_user, due_at_us, switch, stamp))
   end
+  revs[place] = why_not or format('%d', rev + issued)
 end
-local answer = table.concat(answers, '\n')
+local answer = table.concat(answers, '\n') .. '\n=' .. table.concat(revs, ' ')
 redis.call('SET', sending, struct.pack('>d', number) .. answer, 'PX', sending_kept_ms)
 return answer

@@ -4,10 +4,12 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each deal the campaign, then of each its members, then of each what is due: see
 --                         shared/shelf.lua
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved for the passes of a line: empty
 -- ARGV[3]  campaigns      how many deals there are
 -- ARGV[..] arguments      how the journal calls each deal; then per wish: which deal, user, quantity, request or nothing
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  lines, one per wish
 --          bought seq purchased remaining
@@ -15,7 +17,7 @@
 --          reused                              the same request with another user or quantity
 --          limit taken per_user
 --          sold-out remaining
---          not-open opens_at_us, paused, closed, unknown
+--          not-open opens_at_us, paused, closed, unknown, recovering
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -61,10 +63,10 @@ local function purchase(shelf, user, quantity, request)
 end
 
 local answers = {}
-for place = at, #arguments, 4 do
+for place = at, wishes_end, 4 do
   local shelf, user = shelves[tonumber(arguments[place])], arguments[place + 1]
   local quantity, request = tonumber(arguments[place + 2]), arguments[place + 3]
-  answers[#answers + 1] = not shelf and 'unknown'
+  answers[#answers + 1] = not shelf and denied[tonumber(arguments[place])]
     or replay(shelf, user, quantity, request)
     or purchase(shelf, user, quantity, request)
 end

@@ -4,14 +4,16 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each campaign the campaign, then of each its members, then of each what is due: see
 --                         shared/shelf.lua
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved: empty
 -- ARGV[3]  campaigns      how many campaigns there are
 -- ARGV[..] arguments      how the journal calls each campaign; then per wish: which campaign, user, seq
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  lines, one per wish
 --          revoked remaining
---          not-granted, unknown
+--          not-granted, unknown, recovering
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -50,8 +52,8 @@ local function revoke(shelf, user, seq)
 end
 
 local answers = {}
-for place = at, #arguments, 3 do
+for place = at, wishes_end, 3 do
   local shelf = shelves[tonumber(arguments[place])]
-  answers[#answers + 1] = shelf and revoke(shelf, arguments[place + 1], arguments[place + 2]) or 'unknown'
+  answers[#answers + 1] = shelf and revoke(shelf, arguments[place + 1], arguments[place + 2]) or denied[tonumber(arguments[place])]
 end
 return finish(answers)

@@ -4,10 +4,12 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each campaign the campaign, then of each its members, then of each what is due: see
 --                         shared/shelf.lua
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved for the passes of a line: empty
 -- ARGV[3]  campaigns      how many campaigns there are
 -- ARGV[..] arguments      how the journal calls each campaign; then per wish: which campaign, hold, user, quantity, ttl_us
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  lines, one per wish
 --          held expires_at_us remaining        also when this hold was placed before
@@ -15,7 +17,7 @@
 --          already seq                         the user has the coupon
 --          limit taken per_user
 --          sold-out remaining
---          not-open opens_at_us, paused, closed, unknown
+--          not-open opens_at_us, paused, closed, unknown, recovering
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -71,10 +73,10 @@ local function place_hold(shelf, id, user, quantity, ttl_us)
 end
 
 local answers = {}
-for place = at, #arguments, 5 do
+for place = at, wishes_end, 5 do
   local shelf, id, user = shelves[tonumber(arguments[place])], arguments[place + 1], arguments[place + 2]
   local quantity, ttl_us = tonumber(arguments[place + 3]), tonumber(arguments[place + 4])
-  answers[#answers + 1] = not shelf and 'unknown'
+  answers[#answers + 1] = not shelf and denied[tonumber(arguments[place])]
     or replay(shelf, id, user, quantity)
     or place_hold(shelf, id, user, quantity, ttl_us)
 end

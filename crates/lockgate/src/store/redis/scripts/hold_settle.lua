@@ -4,15 +4,17 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each campaign the campaign, then of each its members, then of each what is due: see
 --                         shared/shelf.lua
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved: empty
 -- ARGV[3]  campaigns      how many campaigns there are
 -- ARGV[..] arguments      how the journal calls each campaign; then per wish: which campaign, hold, user, confirm or cancel
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  lines, one per wish
 --          confirmed seq, cancelled            also when it was so before
 --          was-confirmed seq, was-cancelled    it was settled the other way
---          expired, unknown
+--          expired, unknown, recovering
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -43,8 +45,8 @@ local function settle_as_wished(shelf, id, user, wish)
 end
 
 local answers = {}
-for place = at, #arguments, 4 do
+for place = at, wishes_end, 4 do
   local shelf, id, user = shelves[tonumber(arguments[place])], arguments[place + 1], arguments[place + 2]
-  answers[#answers + 1] = shelf and settle_as_wished(shelf, id, user, arguments[place + 3]) or 'unknown'
+  answers[#answers + 1] = shelf and settle_as_wished(shelf, id, user, arguments[place + 3]) or denied[tonumber(arguments[place])]
 end
 return finish(answers)

@@ -4,18 +4,20 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each article the campaign, then of each its members, then of each what is due (see
 --                         shared/shelf.lua); then one per order: its seqs, line feed, its content
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved for the passes of a line: empty
 -- ARGV[3]  campaigns      how many articles there are
 -- ARGV[..] arguments      how the journal calls each article; then per order: id, user, content (only compared and kept),
 --                         how many items, and per item: which article, quantity
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  lines, one per order; an item is its place in the order, from 0
 --          placed seq..
 --          already seq..                       as this order was answered before
 --          reused                              the same id with another content
 --          short ..                            and for each that is: item requested available
---          not-open item opens_at_us, paused item, closed item, unknown item
+--          not-open item opens_at_us, paused item, closed item, unknown item, recovering item
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -55,7 +57,7 @@ end
 
 local answers = {}
 local order_key = 3 * campaigns + 3
-while at <= #arguments do
+while at <= wishes_end do
   local id, user, content, items = arguments[at], arguments[at + 1], arguments[at + 2], tonumber(arguments[at + 3])
   local first, order = at + 4, keys[order_key]
   answers[#answers + 1] = replay(order, content)

@@ -4,17 +4,19 @@
 -- KEYS[2]  sending        what the sender's slot was answered last: the number, packed, and the answers
 -- KEYS[..] keys           of each article the campaign, then of each its members, then of each what is due (see
 --                         shared/shelf.lua); then the doubts: a zset of parts, by the time from which on they may be doubted
+--                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
 -- ARGV[2]  passes         reserved for the passes of a line: empty
 -- ARGV[3]  campaigns      how many articles there are
 -- ARGV[..] arguments      how the journal calls each article; then the part (only kept), the user, doubt_after_us (or nothing:
 --                         it is only asked), and per item: which article, quantity, its place in the order, hold
+--                         and last, in every call: the run, see shared/epoch.lua
 --
 -- Returns  one line
 --          reserved at_us                      also when it was reserved before, and whatever became of it
 --          available                           it was only asked
 --          short ..                            and for each that is: place requested available
---          not-open place opens_at_us, paused place, closed place, unknown place
+--          not-open place opens_at_us, paused place, closed place, unknown place, recovering place
 --          or, for a late copy: late
 local keys = KEYS
 local arguments = ARGV
@@ -31,7 +33,7 @@ local campaigns = tonumber(ARGV[3])
 local doubts = keys[3 * campaigns + 3]
 local part, user, doubt_after_us = arguments[at], arguments[at + 1], tonumber(arguments[at + 2])
 local first = at + 3
-local items = (#arguments - first + 1) / 4
+local items = (wishes_end - first + 1) / 4
 
 local function shelf_and_hold(item)
   local here = first + 4 * item

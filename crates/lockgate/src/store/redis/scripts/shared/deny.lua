@@ -7,7 +7,7 @@ local function deny(first, items, stride)
     local shelf, quantity = shelves[tonumber(arguments[here])], tonumber(arguments[here + 1])
     local place = stride > 2 and arguments[here + 2] or text(item)
     if not shelf then
-      return 'unknown ' .. place
+      return denied[tonumber(arguments[here])] .. ' ' .. place
     end
     local state = state_of(shelf)
     if state ~= 'open' then

@@ -1,5 +1,5 @@
 -- The state of a campaign that is none: see shared/shelf.lua.
-local no_state = string.rep('\0', 73)
+local no_state = string.rep('\0', 81)
 
 -- The same batch again is answered again; a late copy of an earlier one is not done. What the slot was answered last and all
 -- campaigns are read in one go.

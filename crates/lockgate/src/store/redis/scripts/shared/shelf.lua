@@ -1,6 +1,7 @@
 -- A campaign is three keys:
 --   campaign  string, packed: quantity, granted, held, seq, rev, opens_at_us, closes_at_us, per_user (each 0 = not given),
---             due_at_us (when something in `due` is to be done, or earlier; 0 = never), switch (1 running, 2 paused, 3 closed)
+--             due_at_us (when something in `due` is to be done, or earlier; 0 = never), switch (1 running, 2 paused, 3 closed),
+--             stamp (under which run of the server it was last trusted)
 --   members   hash u<user> -> of a coupon the seq, or h<hold>; otherwise granted:held
 --                  s<seq>  -> quantity:user, not of a coupon
 --                  h<hold> -> state quantity expires_at_us seq remaining user (of an order over several partitions, in the
@@ -28,19 +29,19 @@ local function shelf_of(state, place, named)
   if not state then
     return false
   end
-  local quantity, granted, held, seq, rev, opens_at_us, closes_at_us, per_user, due_at_us, switch =
+  local quantity, granted, held, seq, rev, opens_at_us, closes_at_us, per_user, due_at_us, switch, stamp =
     struct.unpack(packing, state)
   return {
     key = keys[place], members = keys[place + campaigns], due = keys[place + 2 * campaigns], named = named,
     is_coupon = string.sub(named, 1, 7) == 'coupon:', quantity = quantity, granted = granted, held = held, seq = seq,
     rev = rev, opens_at_us = opens_at_us, closes_at_us = closes_at_us, per_user = per_user, due_at_us = due_at_us,
-    switch = switch,
+    switch = switch, stamp = stamp,
   }
 end
 
 local function save(shelf)
   redis.call('SET', shelf.key, struct.pack(packing, shelf.quantity, shelf.granted, shelf.held, shelf.seq, shelf.rev,
-    shelf.opens_at_us, shelf.closes_at_us, shelf.per_user, shelf.due_at_us, shelf.switch))
+    shelf.opens_at_us, shelf.closes_at_us, shelf.per_user, shelf.due_at_us, shelf.switch, shelf.stamp))
   shelf.is_changed = false
 end
 
