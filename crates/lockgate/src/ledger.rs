@@ -256,13 +256,24 @@ async fn open_sqlite(url: &str) -> Result<sqlx::SqlitePool, sqlx::Error> {
         .synchronous(SqliteSynchronous::Full);
     // In memory, every connection would be a database of its own.
     let connections = if url.contains(":memory:") { 1 } else { 4 };
-    SqlitePoolOptions::new()
-        .max_connections(connections)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .connect_with(options)
-        .await
+    let pool = || SqlitePoolOptions::new().max_connections(connections).idle_timeout(None).max_lifetime(None);
+    for _ in 0..SQLITE_TRIES {
+        match pool().connect_with(options.clone()).await {
+            // Two that are the first at once: the change to a write-ahead log does not wait for the other.
+            Err(sqlx::Error::Database(why)) if why.code().as_deref() == Some("5") => {
+                tokio::time::sleep(crate::jitter::jittered(SQLITE_PAUSE)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    pool().connect_with(options).await
 }
+
+/// How often and after what time a file is opened again that somebody else has just locked.
+#[cfg(feature = "sqlite")]
+const SQLITE_TRIES: u32 = 40;
+#[cfg(feature = "sqlite")]
+const SQLITE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,6 +15,7 @@ use lockgate::testing::services::{Persistence, Redis};
 
 mod base;
 mod faults;
+mod recovery;
 mod sinks;
 
 use self::base::Base;
@@ -31,12 +32,14 @@ macro_rules! on_every_database {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $promise() {
-                    super::$promise(super::Base::$database().await).await;
+                    super::$promise(crate::ledger::base::Base::$database().await).await;
                 }
             )+
         }
     };
 }
+
+use on_every_database;
 
 on_every_database! {
     every_change_becomes_one_row

@@ -15,6 +15,7 @@ use super::dead_letter::Buried;
 use super::error::LedgerError;
 use super::record::Record;
 use super::sql::{Known, Totals};
+use crate::error::StoreError;
 use crate::store::{Campaign, CampaignStatus, MAX_BATCH, Store};
 
 /// How many rows are read at once.
@@ -176,7 +177,7 @@ impl Ledger {
         let is_in_store = |campaign: &Campaign| looks.iter().any(|look| look.statuses.contains_key(campaign));
         for known in known.values().filter(|known| known.purged_rev == 0 && !is_in_store(&known.campaign)) {
             // It may have been opened since.
-            if store.campaign_read(&known.campaign).await?.is_none() {
+            if status_of(store, &known.campaign).await?.is_none() {
                 campaigns.push(self.audit_lost(known).await?);
             }
         }
@@ -206,7 +207,7 @@ impl Ledger {
             let last = self.book.last_rev(known.id).await?.max(known.purged_rev);
             // The store may have gone on since it was asked.
             let now =
-                if last > rev { store.campaign_read(campaign).await?.map_or(0, |now| now.rev) } else { rev };
+                if last > rev { status_of(store, campaign).await?.map_or(0, |now| now.rev) } else { rev };
             forgotten = last.saturating_sub(now);
             self.leave_out_what_is_persisted(known, &mut in_flight).await?;
         }
@@ -304,11 +305,19 @@ async fn statuses(
 ) -> Result<HashMap<Campaign, CampaignStatus>, LedgerError> {
     let mut statuses = HashMap::new();
     for campaign in campaigns(store, partition).await? {
-        if let Some(status) = store.campaign_read(&campaign).await? {
+        if let Some(status) = status_of(store, &campaign).await? {
             statuses.insert(campaign, status);
         }
     }
     Ok(statuses)
+}
+
+/// How a campaign stands, if the store has it. One that was lost with a server is not there.
+async fn status_of(store: &dyn Store, campaign: &Campaign) -> Result<Option<CampaignStatus>, LedgerError> {
+    match store.campaign_read(campaign).await {
+        Err(StoreError::Recovering) => Ok(None),
+        status => Ok(status?),
+    }
 }
 
 /// All campaigns of a partition.
