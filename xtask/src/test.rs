@@ -16,10 +16,11 @@ const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fas
 const NO_DEFAULT_FEATURES: &[&str] = &["check", "--package", "lockgate", "--no-default-features"];
 
 /// The examples that need no service: each checks itself, and must end well.
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 5] = [
     ("example coupon", "coupon"),
     ("example fencing", "fencing"),
     ("example order", "order"),
+    ("example own_tables", "own_tables"),
     ("example time_deal", "time_deal"),
 ];
 

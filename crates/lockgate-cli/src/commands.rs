@@ -2,11 +2,19 @@
 
 use std::error::Error;
 
+pub(crate) mod audit;
 pub(crate) mod bench;
+mod import;
+pub(crate) mod ledger;
+mod places;
+pub(crate) mod recover;
 pub(crate) mod serve;
 
-/// What a command ends with: the error's text is the sentence that the user reads.
-pub(crate) type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+/// Why a command could not do it: its text is the sentence that the user reads.
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+/// What a command ends with.
+pub(crate) type Outcome = Result<(), Failure>;
 
 /// A runtime on all cores.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -27,6 +27,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(commands::serve::Serve),
+    Audit(commands::audit::Audit),
+    Recover(commands::recover::Recover),
+    Ledger(commands::ledger::LedgerCommand),
     Bench(commands::bench::Bench),
 }
 
@@ -35,6 +38,9 @@ fn main() -> ExitCode {
     log_to_standard_error();
     let outcome = match cli.command {
         Command::Serve(serve) => serve.run(),
+        Command::Audit(audit) => audit.run(),
+        Command::Recover(recover) => recover.run(),
+        Command::Ledger(ledger) => ledger.run(),
         Command::Bench(bench) => bench.run(),
     };
     match outcome {

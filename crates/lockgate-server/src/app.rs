@@ -9,6 +9,7 @@ use axum::routing::{get, post, put};
 use lockgate::Gate;
 
 use crate::auth::Tokens;
+use crate::ledger::LedgerView;
 use crate::problem::Problem;
 use crate::routes::{coupons, health};
 
@@ -19,10 +20,11 @@ pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct AppState {
     pub(crate) gate: Gate,
     pub(crate) tokens: Arc<Tokens>,
+    pub(crate) ledger: Option<LedgerView>,
 }
 
-/// The service on `gate`, for whoever holds `tokens`.
-pub fn app(gate: Gate, tokens: Tokens) -> Router {
+/// The service on `gate`, for whoever holds `tokens`, with what can be seen of the ledger if there is one.
+pub fn app(gate: Gate, tokens: Tokens, ledger: Option<LedgerView>) -> Router {
     Router::new()
         .route("/v1/coupons/{id}", put(coupons::put_coupon).get(coupons::get_coupon))
         .route("/v1/coupons/{id}/issues", post(coupons::post_issue))
@@ -41,5 +43,5 @@ pub fn app(gate: Gate, tokens: Tokens) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not this method", detail)
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(AppState { gate, tokens: Arc::new(tokens) })
+        .with_state(AppState { gate, tokens: Arc::new(tokens), ledger })
 }

@@ -11,6 +11,7 @@
 //! auth       who may: the admin token, the app token
 //! secret     tokens that neither print nor leak by timing
 //! data       the data folder: one server at a time, and the admin token's home
+//! ledger     what was decided, into SQL, beside it all
 //! serve      start and stop
 //! ```
 
@@ -18,6 +19,7 @@ mod app;
 mod auth;
 mod data;
 mod input;
+mod ledger;
 mod problem;
 mod routes;
 mod secret;
@@ -25,5 +27,6 @@ mod serve;
 
 pub use self::app::app;
 pub use self::auth::Tokens;
+pub use self::ledger::LedgerView;
 pub use self::secret::Secret;
 pub use self::serve::{ServeConfig, Server, StartError};

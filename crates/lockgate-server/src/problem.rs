@@ -47,6 +47,14 @@ impl Problem {
             .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
+    /// 503: the server behind the store has changed, and it is not known yet whether something is missing.
+    pub(crate) fn recovering() -> Self {
+        let detail = "The store is another one than before, and it is being looked at whether it has forgotten something; \
+                      nothing has changed. Try again in a moment; if it stays so, an operator runs `lockgate recover`.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", "The store is recovering", detail)
+            .with_header(RETRY_AFTER, HeaderValue::from_static("3"))
+    }
+
     /// Adds a member.
     pub(crate) fn with(mut self, member: &str, value: Value) -> Self {
         self.0.more.insert(member.to_owned(), value);
@@ -96,6 +104,7 @@ impl From<StoreError> for Problem {
         let (code, detail) = match why {
             StoreError::InvalidInput(why) => return why.into(),
             StoreError::Busy { retry_after } => return busy(retry_after),
+            StoreError::Recovering => return Problem::recovering(),
             StoreError::UnknownOutcome(_) => (
                 "unknown-outcome",
                 "The store did not answer: the call may or may not have happened. Ask again to find out.",

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::app;
 use crate::auth::Tokens;
 use crate::data::DataFolder;
+use crate::ledger::LedgerDesk;
 use crate::secret::Secret;
 
 /// How long a stopping server waits for requests that are under way.
@@ -34,6 +35,8 @@ pub struct ServeConfig {
     /// The store's URL: `memory` (decisions in memory, every one of them in a journal in the data folder before it is
     /// answered) or one of Redis.
     pub store: String,
+    /// The ledger's URL (`sqlite:<file>`, `postgres://…`, `mysql://…`), if there is to be one.
+    pub ledger: Option<String>,
     /// The data folder, for the embedded store.
     pub data: PathBuf,
     /// The admin token; made and kept in the data folder when it is not given.
@@ -64,6 +67,7 @@ pub struct Server {
     tokens: Tokens,
     about: About,
     admin: AdminToken,
+    ledger: Option<LedgerDesk>,
     /// Kept for its lock.
     _data: Option<DataFolder>,
 }
@@ -74,8 +78,13 @@ impl Server {
     /// # Errors
     ///
     /// When any of it cannot be done. Nothing has been served then.
-    pub async fn start(config: ServeConfig) -> Result<Self, StartError> {
+    pub async fn start(mut config: ServeConfig) -> Result<Self, StartError> {
         refuse_open_doors(&config)?;
+        let ledger = match &config.ledger {
+            Some(url) => Some(LedgerDesk::open(url).await?),
+            None => None,
+        };
+        config.gate.ledger_decides = ledger.is_some();
         let is_embedded = config.store == "memory";
         let data = if is_embedded { Some(DataFolder::take(&config.data)?) } else { None };
         let gate = match &data {
@@ -90,7 +99,8 @@ impl Server {
         // Last, because a token is shown only by the start that makes it, and nothing can fail from here on.
         let admin = AdminToken::find(config.admin_token, data.as_ref())?;
         let tokens = Tokens { admin: admin.token.clone(), app: config.app_token };
-        Ok(Self { listener, address, gate, tokens, about, admin, _data: data })
+        let ledger = ledger.map(|ledger| LedgerDesk::start(ledger, &gate)).transpose()?;
+        Ok(Self { listener, address, gate, tokens, about, admin, ledger, _data: data })
     }
 
     /// Where it listens.
@@ -106,7 +116,7 @@ impl Server {
     ///
     /// When the operating system takes the listening socket away.
     pub async fn run(self) -> io::Result<()> {
-        let router = app(self.gate, self.tokens);
+        let router = app(self.gate, self.tokens, self.ledger.as_ref().map(LedgerDesk::view));
         let listener = self.listener.tap_io(|connection| {
             // Answers are small; held back for an acknowledgement they would be late, so best effort will do.
             let _ = connection.set_nodelay(true);
@@ -121,13 +131,17 @@ impl Server {
             stopping.cancelled().await;
             tokio::time::sleep(DRAIN_BOUND).await;
         };
-        tokio::select! {
+        let served = tokio::select! {
             served = serving.into_future() => served,
             () = patience_ends => {
                 tracing::warn!("stopping with requests under way, which did not end in time");
                 Ok(())
             }
+        };
+        if let Some(ledger) = self.ledger {
+            ledger.shut_down().await;
         }
+        served
     }
 
     /// What a person who has just started it wants to know.

@@ -27,6 +27,10 @@ pub(crate) struct Serve {
     )]
     store: String,
 
+    /// Where every decision is written down, besides the store: sqlite:<file>, postgres://… or mysql://…
+    #[arg(long, env = "LOCKGATE_LEDGER", value_name = "URL", hide_env_values = true)]
+    ledger: Option<String>,
+
     /// The folder for what the embedded server keeps
     #[arg(long, env = "LOCKGATE_DATA", default_value = "lockgate-data", value_name = "DIR")]
     data: PathBuf,
@@ -56,6 +60,7 @@ impl Serve {
         let config = ServeConfig {
             listen: self.listen,
             store: self.store,
+            ledger: self.ledger,
             data: self.data,
             admin_token: parse_token("--admin-token", self.admin_token)?,
             app_token: parse_token("--app-token", self.app_token)?,

@@ -7,6 +7,8 @@ mod bad_days;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod old_redis;
 #[cfg(test)]
 mod outage;

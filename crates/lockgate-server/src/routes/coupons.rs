@@ -65,6 +65,7 @@ pub(crate) async fn put_coupon(
         CampaignOpen::Created(status) => Ok((StatusCode::CREATED, JsonBody(CouponBody::new(id, &status)))),
         CampaignOpen::Changed(status) => Ok((StatusCode::OK, JsonBody(CouponBody::new(id, &status)))),
         CampaignOpen::BelowIssued { issued } => Err(below_issued(issued)),
+        CampaignOpen::Recovering => Err(Problem::recovering()),
     }
 }
 
@@ -124,6 +125,7 @@ fn denial(denied: Issue) -> Problem {
             "Its time is over; nobody gets one any more.",
         ),
         Issue::Unknown => unknown_coupon(),
+        Issue::Recovering => Problem::recovering(),
         Issue::Paused => Problem::new(
             StatusCode::FORBIDDEN,
             "paused",

@@ -48,7 +48,7 @@ impl Client {
             admin: "the-admin".parse().unwrap(),
             app: app_token.map(|token| token.parse().unwrap()),
         };
-        Self { router: app(Gate::on(store), tokens), clock, authorization: Some(ADMIN) }
+        Self { router: app(Gate::on(store), tokens, None), clock, authorization: Some(ADMIN) }
     }
 
     /// The same service, asked with this header.

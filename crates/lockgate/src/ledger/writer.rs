@@ -135,6 +135,12 @@ impl Writer {
         self.status.borrow().clone()
     }
 
+    /// How it is doing, from now on.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<WriterStatus> {
+        self.status.clone()
+    }
+
     /// Returns when the ledger has everything that was in the journal when this was called.
     ///
     /// # Cancel safety

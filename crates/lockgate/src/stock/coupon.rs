@@ -8,7 +8,7 @@ use super::hold::{Hold, Reservation};
 use super::{Counter, HoldId, Issue};
 use crate::error::StoreError;
 use crate::key::Name;
-use crate::store::{Campaign, CampaignKind, IssueWish};
+use crate::store::{Campaign, CampaignKind, IssueWish, Sending};
 
 /// So many of something, one per user. Made by [`Gate::coupon`](crate::Gate::coupon).
 ///
@@ -51,6 +51,22 @@ impl Coupon {
     pub async fn issue(&self, user: impl AsRef<str>) -> Result<Issue, StoreError> {
         let wish = IssueWish { coupon: self.handle.campaign.clone(), user: Name::new("user", user)? };
         self.handle.counter.issuing.ask(wish).await
+    }
+
+    /// Issues to many at once, in their order: for taking over those who have one already, from wherever they were kept.
+    /// Doing it again changes nothing: whoever has one keeps the number.
+    ///
+    /// # Errors
+    ///
+    /// When more than [`MAX_BATCH`](crate::store::MAX_BATCH) come at once, or when the store did not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the outcome unknown; doing it again finds out.
+    pub async fn issue_to_all(&self, users: &[Name]) -> Result<Vec<Issue>, StoreError> {
+        let wish = |user: &Name| IssueWish { coupon: self.handle.campaign.clone(), user: user.clone() };
+        let wishes: Vec<_> = users.iter().map(wish).collect();
+        self.handle.counter.store().coupon_issue(&Sending::once(), &wishes).await
     }
 
     /// Puts one aside for `user`, for at most `ttl`: see [`Hold`].
