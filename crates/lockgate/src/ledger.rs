@@ -73,6 +73,7 @@ pub use self::audit::{Audit, CampaignAudit, Light};
 pub use self::dead_letter::DeadLetter;
 pub use self::error::LedgerError;
 pub use self::export::{Export, Winner};
+pub use self::keeping::Erasure;
 pub use self::record::{Record, What};
 pub use self::recover::{Recovered, Recovery};
 pub use self::sink::{Sink, SinkError, SinkFuture};

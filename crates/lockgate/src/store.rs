@@ -43,13 +43,13 @@ pub use self::news::{EarId, Hearing, Listener, News};
 #[cfg(feature = "redis")]
 pub(crate) use self::stock::{COMMIT_WITHIN, UNSETTLED_KEPT};
 pub use self::stock::{
-    Campaign, CampaignChange, CampaignChanged, CampaignKind, CampaignOpen, CampaignState, CampaignStatus,
-    CommittedOrder, EpochSettle, EpochStatus, HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish,
-    Issue, IssueWish, JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding,
-    JournalTaken, MAX_BATCH, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderDecision, OrderItem, OrderPart,
-    OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, PartItem, Purchase,
-    PurchaseWish, REQUEST_KEPT, Rebuild, Rebuilt, Reopen, Revoke, RevokeWish, SENDING_KEPT, Seen, Sending,
-    SettleWish, Settlement, Shortage, Terms, UserShare,
+    Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignKind, CampaignOpen, CampaignState,
+    CampaignStatus, CommittedOrder, EpochSettle, EpochStatus, HoldId, HoldPlace, HoldSettle, HoldState,
+    HoldStatus, HoldWish, Issue, IssueWish, JournalChange, JournalEntry, JournalPosition, JournalReader,
+    JournalStanding, JournalTaken, MAX_BATCH, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderDecision,
+    OrderItem, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish,
+    PartItem, Purchase, PurchaseWish, REQUEST_KEPT, Rebuild, Rebuilt, Reopen, Revoke, RevokeWish,
+    SENDING_KEPT, Seen, Sending, SettleWish, Settlement, Shortage, Terms, UserErase, UserShare,
 };
 pub(crate) use self::stock::{Counts, MAX_SWEEP, Switch, check_batch, check_orders, late_copy, not_open};
 
@@ -290,6 +290,21 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Forgets the journal of a partition up to and with a position, but nothing that a group of readers has not
     /// acknowledged; answers how many entries that were. A store that rebuilds itself from its journal forgets nothing.
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64>;
+
+    /// Forgets a campaign that is over, and everybody who has something of it, if its last change is that one: whoever asks
+    /// has it elsewhere. Its name should not be used again.
+    fn campaign_forget<'a>(&'a self, campaign: &'a Campaign, rev: u64) -> Answer<'a, CampaignForget>;
+
+    /// Takes a user's name off what the user was granted in a campaign under these numbers, at most [`MAX_BATCH`]: it stays
+    /// granted, to `alias`. Nothing is counted otherwise, so it is no change and not in the journal. What is kept for
+    /// [`REQUEST_KEPT`] (settled holds, requests, orders) goes by itself.
+    fn user_erase<'a>(
+        &'a self,
+        campaign: &'a Campaign,
+        user: &'a Name,
+        alias: &'a Name,
+        seqs: &'a [u64],
+    ) -> Answer<'a, UserErase>;
 
     /// Tells whether the campaigns of a partition can be trusted, after the server behind them has changed.
     fn epoch_read(&self, partition: u16) -> Answer<'_, EpochStatus>;

@@ -125,6 +125,9 @@ fn rfc3339(time: Timestamp) -> String {
 #[derive(Debug, Args)]
 struct Erase {
     #[command(flatten)]
+    store: StorePlace,
+
+    #[command(flatten)]
     ledger: LedgerPlace,
 
     /// The user's id
@@ -133,11 +136,17 @@ struct Erase {
 
 impl Erase {
     async fn run(self) -> Outcome {
-        let ledger = self.ledger.open().await?;
-        let rows = ledger.erase(&Name::new("user", &self.user)?).await?;
-        println!(
-            "{rows} rows have no user any more; the store still knows the user until its campaigns are over"
-        );
+        let (gate, ledger) = (self.store.open().await?, self.ledger.open().await?);
+        let erasure = ledger.erase(gate.store().as_ref(), &Name::new("user", &self.user)?).await?;
+        for campaign in &erasure.kept {
+            eprintln!("{campaign:?}: the embedded store keeps the user in its journal");
+        }
+        if let Some(held) = erasure.held.first() {
+            return Err(
+                format!("something of {held:?} is held for the user; settle it, and erase again").into()
+            );
+        }
+        println!("{} rows have no user any more", erasure.rows);
         Ok(())
     }
 }

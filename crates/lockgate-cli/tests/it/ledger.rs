@@ -40,7 +40,7 @@ impl Shop {
     fn run(&self, arguments: &[&str]) -> Output {
         let with_places = |places: &[&str]| run(&[arguments, places].concat());
         match arguments {
-            ["audit" | "recover", ..] | ["ledger", "purge", ..] => {
+            ["audit" | "recover", ..] | ["ledger", "purge" | "erase", ..] => {
                 with_places(&["--store", &self.redis.url(), "--ledger", &self.ledger])
             }
             ["ledger", "import", ..] => with_places(&["--store", &self.redis.url()]),

@@ -11,7 +11,7 @@ use lockgate::stock::{Issue, Reservation, Terms};
 use lockgate::store::{Campaign, CampaignKind, JournalPosition, JournalReader};
 use lockgate::testing::breakable::BreakableStore;
 use lockgate::testing::eventually_async;
-use lockgate::testing::services::{Persistence, Redis};
+use lockgate::testing::services::{Persistence, Redis, Reply};
 
 mod base;
 mod faults;
@@ -444,15 +444,20 @@ async fn winners_are_those_who_have_something(base: Base) {
 }
 
 async fn an_erased_user_is_nowhere_and_the_sums_stay(base: Base) {
-    let (_redis, gate) = on_redis().await;
+    let (redis, gate) = on_redis().await;
     let mut told = issue(&gate, "private", 0..5).await;
     let deal = gate.deal("private").unwrap();
     deal.open(&Terms::new(10).unwrap()).await.unwrap();
     deal.purchase_as("user-2's request", "user-2", 2).await.unwrap();
     let ledger = base.ledger().await;
     write_all(&ledger, &gate).await;
-    assert_eq!(ledger.erase(&name("user-2")).await.unwrap(), 2);
-    assert_eq!(ledger.erase(&name("user-2")).await.unwrap(), 0);
+    let store = gate.store().as_ref();
+    assert_eq!(ledger.erase(store, &name("user-2")).await.unwrap().rows, 2);
+    assert_eq!(ledger.erase(store, &name("user-2")).await.unwrap().rows, 0);
+    for key in ["lg:{0}:coupon-members:private", "lg:{0}:deal-members:private"] {
+        let Reply::Array(fields) = redis.command(&["HKEYS", key]).unwrap() else { panic!("{key}") };
+        assert!(!fields.contains(&Reply::Text("uuser-2".into())), "{fields:?}");
+    }
     told.insert(3, "erased".into());
     assert_eq!(winners(&ledger, &coupon("private")).await, told);
     let sql = base.sql().await;
@@ -483,8 +488,8 @@ async fn what_is_old_enough_is_removed_and_the_sums_stay(base: Base) {
     assert_eq!(ledger.purge(store, &coupon("old"), Duration::ZERO).await.unwrap(), 0);
     assert_eq!(base.sql().await.number("SELECT COUNT(*) FROM lockgate_ledger").await, 6);
     let audit = ledger.audit(store).await.unwrap();
-    assert!(audit.is_green(), "{audit:?}");
-    assert_eq!(audit.campaigns[0].persisted, 5);
+    assert!(audit.is_green() && audit.campaigns.len() == 1, "{audit:?}");
+    assert_eq!(gate.coupon("old").unwrap().status().await.unwrap(), None, "the store has forgotten it too");
     let removed = ledger.winners(&coupon("old")).await.unwrap_err().to_string();
     assert!(removed.contains("retention"), "{removed}");
 }

@@ -6,28 +6,61 @@ use std::time::Duration;
 use super::audit::MAX_PAGE;
 use super::error::LedgerError;
 use super::{Ledger, in_a_task};
+use crate::error::StoreError;
 use crate::key::Name;
-use crate::store::{Campaign, CampaignState, Store};
+use crate::store::{Campaign, CampaignForget, CampaignState, MAX_BATCH, Store, UserErase};
+
+/// What was erased, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Erasure {
+    /// How many rows of the ledger were the user's.
+    pub rows: u64,
+    /// The campaigns in which something is held for the user: nothing was erased there. Settle the holds, and erase again.
+    pub held: Vec<Campaign>,
+    /// The campaigns that an embedded store keeps in its journal for ever, with the user's name.
+    pub kept: Vec<Campaign>,
+}
 
 impl Ledger {
-    /// Erases a user from the ledger: what the user was granted stays granted, to nobody. Answers how many rows were the
-    /// user's. What the store knows of the user, and what it has not written yet, is not touched.
+    /// Erases a user from the ledger and from the store: what the user was granted stays granted, to nobody. What the ledger
+    /// has not written yet stays; so do, for a day, the store's notes of settled holds, requests and orders.
+    ///
+    /// The store comes first, so that an erasure that was interrupted is finished by the next.
     ///
     /// # Errors
     ///
-    /// When the database does not answer.
+    /// When the store or the database does not answer, or the store is recovering.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves it unknown whether it happened; it can be done again.
-    pub async fn erase(&self, user: &Name) -> Result<u64, LedgerError> {
+    /// Dropping the future leaves it unknown how much of it happened; it can be done again.
+    pub async fn erase(&self, store: &dyn Store, user: &Name) -> Result<Erasure, LedgerError> {
+        let mut erasure = Erasure::default();
+        for known in self.book.campaigns().await? {
+            let seqs = self.book.seqs_of(known.id, user).await?;
+            let Some(first) = seqs.first() else { continue };
+            let alias = Name::new("user", format!("erased {first}")).map_err(StoreError::from)?;
+            for some in seqs.chunks(MAX_BATCH) {
+                match store.user_erase(&known.campaign, user, &alias, some).await? {
+                    UserErase::Erased => {}
+                    UserErase::Held => erasure.held.push(known.campaign.clone()),
+                    UserErase::Kept => erasure.kept.push(known.campaign.clone()),
+                    UserErase::Recovering => return Err(StoreError::Recovering.into()),
+                }
+            }
+        }
+        if !erasure.held.is_empty() {
+            return Ok(erasure);
+        }
         let (ledger, user) = (self.clone(), user.clone());
-        in_a_task(async move {
+        erasure.rows = in_a_task(async move {
             let erased = ledger.book.erase(&user).await?;
             ledger.erase_from_letters(&user).await?;
             Ok(erased)
         })
-        .await
+        .await?;
+        Ok(erasure)
     }
 
     async fn erase_from_letters(&self, user: &Name) -> Result<(), LedgerError> {
@@ -45,8 +78,9 @@ impl Ledger {
         }
     }
 
-    /// Removes the rows of a campaign that is over and has not changed for at least `age`; its sums stay, so that audits go on
-    /// adding up. Answers how many rows that were. A campaign without rows can be neither exported nor recovered.
+    /// Removes a campaign that is over and has not changed for at least `age`: its rows here, and all of it in the store
+    /// (except in an embedded one, which keeps it in its journal). Its sums stay in the ledger. Answers how many rows that
+    /// were. It can be neither exported nor recovered afterwards, and its name should not be used again.
     ///
     /// # Errors
     ///
@@ -75,7 +109,7 @@ impl Ledger {
             )));
         }
         if totals.rows == 0 {
-            return Ok(0);
+            return self.forget(store, campaign, rev).await.map(|()| 0);
         }
         let last = self.book.records(&known, totals.last_rev - 1, 1).await?.pop();
         let changed_at = last.map_or(self.clock.wall(), |record| record.at);
@@ -83,6 +117,18 @@ impl Ledger {
             return Err(LedgerError::Refused(format!("{campaign:?} changed less than {age:?} ago")));
         }
         let book = Arc::clone(&self.book);
-        in_a_task(async move { book.purge(&known, totals).await }).await
+        let removed = in_a_task(async move { book.purge(&known, totals).await }).await?;
+        // Interrupted before this, the next purge finds no row, and comes here.
+        self.forget(store, campaign, rev).await.map(|()| removed)
+    }
+
+    async fn forget(&self, store: &dyn Store, campaign: &Campaign, rev: u64) -> Result<(), LedgerError> {
+        match store.campaign_forget(campaign, rev).await? {
+            CampaignForget::Forgotten | CampaignForget::Kept => Ok(()),
+            CampaignForget::Recovering => Err(StoreError::Recovering.into()),
+            CampaignForget::NotOver | CampaignForget::Changed { .. } => {
+                Err(LedgerError::Refused(format!("{campaign:?} has changed at this very moment; try again")))
+            }
+        }
     }
 }

@@ -119,6 +119,7 @@ pub(super) trait Book: Send + Sync + 'static {
     fn last_rev(&self, campaign: i64) -> BookFuture<'_, u64>;
     fn records<'a>(&'a self, known: &'a Known, after: u64, limit: usize) -> BookFuture<'a, Vec<Record>>;
     fn revoked(&self, campaign: i64) -> BookFuture<'_, HashSet<u64>>;
+    fn seqs_of<'a>(&'a self, campaign: i64, user: &'a Name) -> BookFuture<'a, Vec<u64>>;
     fn erase<'a>(&'a self, user: &'a Name) -> BookFuture<'a, u64>;
     fn purge<'a>(&'a self, known: &'a Known, totals: Totals) -> BookFuture<'a, u64>;
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -561,8 +562,19 @@ impl<D: Dialect> Book for SqlBook<D> {
         Box::pin(async move {
             let sql = "SELECT seq FROM lockgate_ledger WHERE campaign = ? AND what = 'revoked'";
             let rows = self.fetch(sql, &[Value::Integer(campaign)]).await?;
-            let numbers = rows.into_iter().flatten().filter_map(|value| value.integer());
-            Ok(numbers.filter_map(|seq| u64::try_from(seq).ok()).collect())
+            Ok(numbers_in(rows).collect())
+        })
+    }
+
+    fn seqs_of<'a>(&'a self, campaign: i64, user: &'a Name) -> BookFuture<'a, Vec<u64>> {
+        Box::pin(async move {
+            let sql = format!(
+                "SELECT DISTINCT seq FROM lockgate_ledger WHERE campaign = ? AND seq IS NOT NULL AND {} ORDER BY seq",
+                D::IS_USER
+            );
+            let rows =
+                self.fetch(&sql, &[Value::Integer(campaign), Value::Text(text(user.as_str()))]).await?;
+            Ok(numbers_in(rows).collect())
         })
     }
 
@@ -595,6 +607,11 @@ impl<D: Dialect> Book for SqlBook<D> {
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.pool.close())
     }
+}
+
+fn numbers_in(rows: Vec<Row>) -> impl Iterator<Item = u64> {
+    let numbers = rows.into_iter().flatten().filter_map(|value| value.integer());
+    numbers.filter_map(|number| u64::try_from(number).ok())
 }
 
 fn read_known(row: Row) -> Result<Known, LedgerError> {

@@ -17,12 +17,12 @@ use tokio::sync::watch;
 
 use super::news::SharedListener;
 use super::{
-    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish,
-    Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken, Listener,
-    MAX_BATCH, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Persistence, Purchase, PurchaseWish,
-    Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Store,
-    Terms, Token, UserShare, check_batch, check_orders,
+    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
+    CampaignStatus, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle,
+    HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
+    JournalTaken, Listener, MAX_BATCH, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Persistence,
+    Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen,
+    Sending, SettleWish, Store, Terms, Token, UserErase, UserShare, check_batch, check_orders,
 };
 use crate::clock::{Clock, Moment, Timestamp};
 use crate::config::{Config, DEFAULT_CLAIM};
@@ -37,6 +37,7 @@ mod durable;
 mod epoch;
 mod hold;
 mod journal;
+mod keeping;
 mod large_map;
 #[cfg(feature = "durable")]
 mod log;
@@ -525,6 +526,23 @@ impl Store for MemoryStore {
             let mut state = lock(&self.state);
             let State { journal, readers, .. } = &mut *state;
             Ok(journal.in_memory().map_or(0, |kept| journal::journal_trim(kept, readers, through)))
+        })
+    }
+
+    fn campaign_forget<'a>(&'a self, campaign: &'a Campaign, rev: u64) -> Answer<'a, CampaignForget> {
+        Box::pin(self.read(move |stock| keeping::campaign_forget(stock, campaign, rev)))
+    }
+
+    fn user_erase<'a>(
+        &'a self,
+        campaign: &'a Campaign,
+        user: &'a Name,
+        alias: &'a Name,
+        seqs: &'a [u64],
+    ) -> Answer<'a, UserErase> {
+        Box::pin(async move {
+            check_batch(seqs)?;
+            self.read(|stock| keeping::user_erase(stock, campaign, user, alias, seqs)).await
         })
     }
 

@@ -28,12 +28,13 @@ use crate::config::Config;
 use crate::error::{OpenError, StoreError};
 use crate::key::{Keyspace, Name};
 use crate::store::{
-    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle,
-    HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
-    JournalTaken, Listener, MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle,
-    OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal,
-    Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Store, Terms, Token, UserShare,
+    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
+    CampaignStatus, CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace,
+    HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader,
+    JournalStanding, JournalTaken, Listener, MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve,
+    OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild, Rebuilt, Release,
+    Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Store, Terms, Token,
+    UserErase, UserShare,
 };
 
 mod batch;
@@ -46,6 +47,7 @@ mod greeting;
 mod guardian;
 mod hold;
 mod journal;
+mod keeping;
 mod lane;
 mod link;
 mod mutex;
@@ -355,6 +357,20 @@ impl Store for RedisStore {
 
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {
         Box::pin(journal::journal_trim(self, partition, through))
+    }
+
+    fn campaign_forget<'a>(&'a self, campaign: &'a Campaign, rev: u64) -> Answer<'a, CampaignForget> {
+        Box::pin(keeping::campaign_forget(self, campaign, rev))
+    }
+
+    fn user_erase<'a>(
+        &'a self,
+        campaign: &'a Campaign,
+        user: &'a Name,
+        alias: &'a Name,
+        seqs: &'a [u64],
+    ) -> Answer<'a, UserErase> {
+        Box::pin(keeping::user_erase(self, campaign, user, alias, seqs))
     }
 
     fn epoch_read(&self, partition: u16) -> Answer<'_, EpochStatus> {

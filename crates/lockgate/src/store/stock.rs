@@ -15,6 +15,7 @@ mod deal;
 mod epoch;
 mod hold;
 mod journal;
+mod keeping;
 mod order;
 mod order_across;
 mod sending;
@@ -33,6 +34,7 @@ pub use self::hold::{
 pub use self::journal::{
     JournalChange, JournalEntry, JournalPosition, JournalReader, JournalStanding, JournalTaken,
 };
+pub use self::keeping::{CampaignForget, UserErase};
 pub use self::order::{MAX_ORDER_ITEMS, OrderItem, OrderPlace, OrderStatus, OrderWish, Shortage};
 #[cfg(feature = "redis")]
 pub(crate) use self::order_across::{COMMIT_WITHIN, UNSETTLED_KEPT};

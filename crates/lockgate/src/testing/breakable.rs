@@ -13,13 +13,13 @@ use tokio::sync::watch;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus,
-    CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle,
-    HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
-    JournalTaken, Listener, MutexStatus, News, OrderDecision, OrderPart, OrderPlace, OrderReserve,
-    OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild, Rebuilt, Release,
-    Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Store, Terms, Token,
-    UserShare,
+    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
+    CampaignStatus, CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace,
+    HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader,
+    JournalStanding, JournalTaken, Listener, MutexStatus, News, OrderDecision, OrderPart, OrderPlace,
+    OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild,
+    Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement,
+    Store, Terms, Token, UserErase, UserShare,
 };
 
 /// How a store can be broken.
@@ -372,6 +372,20 @@ impl Store for BreakableStore {
 
     fn journal_trim(&self, partition: u16, through: JournalPosition) -> Answer<'_, u64> {
         self.meet(self.inner.journal_trim(partition, through))
+    }
+
+    fn campaign_forget<'a>(&'a self, campaign: &'a Campaign, rev: u64) -> Answer<'a, CampaignForget> {
+        self.meet(self.inner.campaign_forget(campaign, rev))
+    }
+
+    fn user_erase<'a>(
+        &'a self,
+        campaign: &'a Campaign,
+        user: &'a Name,
+        alias: &'a Name,
+        seqs: &'a [u64],
+    ) -> Answer<'a, UserErase> {
+        self.meet(self.inner.user_erase(campaign, user, alias, seqs))
     }
 
     fn epoch_read(&self, partition: u16) -> Answer<'_, EpochStatus> {

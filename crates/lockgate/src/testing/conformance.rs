@@ -34,6 +34,7 @@ mod hold;
 mod hold_settling;
 mod journal;
 mod journal_readers;
+mod keeping;
 mod mutex;
 mod mutex_handing_on;
 mod order;
@@ -52,6 +53,7 @@ pub use self::journal::{journal_read, journal_trim};
 pub use self::journal_readers::{
     journal_acknowledge, journal_claim, journal_dismiss, journal_standing, journal_take,
 };
+pub use self::keeping::{campaign_forget, user_erase};
 pub use self::mutex::{mutex_acquire, mutex_renew};
 pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
 pub use self::order::{order_place, order_read};
@@ -66,7 +68,7 @@ macro_rules! conformance_suite {
         $crate::conformance_suite! { $home =>
             mutex_acquire mutex_renew mutex_release mutex_yield mutex_read mutex_break
             campaign_open campaign_change campaign_read campaign_list share_read
-            epoch_read epoch_settle campaign_reopen campaign_rebuild
+            epoch_read epoch_settle campaign_reopen campaign_rebuild campaign_forget user_erase
             coupon_issue deal_purchase grant_revoke
             hold_place hold_settle hold_read order_place order_read
             journal_read journal_take journal_claim journal_acknowledge journal_standing journal_dismiss

@@ -106,6 +106,10 @@ impl Shelves {
         all.into_iter().take(limit).cloned().collect()
     }
 
+    pub(in crate::store::memory) fn remove(&mut self, campaign: &Campaign) {
+        self.0.remove(campaign);
+    }
+
     /// The campaign as it is now: what was due is done.
     pub(in crate::store::memory) fn at(
         &mut self,
@@ -284,6 +288,22 @@ impl Shelf {
             return matches!(self.place_of(user), Place::Issued(its) if its == seq).then_some(1);
         }
         self.grants.get(&seq).filter(|(owner, _)| owner == user).map(|(_, quantity)| *quantity)
+    }
+
+    /// What was granted to one under these numbers is another's.
+    pub(in crate::store::memory) fn rename(&mut self, user: &Name, alias: &Name, seqs: &[u64]) {
+        if let Some(seat) = self.seats.remove(user) {
+            self.seats.insert(alias.clone(), seat);
+        }
+        if let Some(share) = self.shares.remove(user) {
+            self.shares.insert(alias.clone(), share);
+        }
+        for seq in seqs {
+            let theirs = self.grants.get(seq).filter(|(owner, _)| owner == user);
+            if let Some(quantity) = theirs.map(|(_, quantity)| *quantity) {
+                self.grants.insert(*seq, (alias.clone(), quantity));
+            }
+        }
     }
 
     pub(in crate::store::memory) fn hold(&self, id: HoldId) -> Option<&Hold> {

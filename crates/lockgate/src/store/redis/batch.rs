@@ -92,9 +92,20 @@ impl RedisStore {
 
     /// A script that reads one campaign, with its first keys and arguments.
     pub(super) fn reading(&self, script: Script, campaign: &Campaign) -> ScriptCall<'_> {
+        self.reading_with(script, campaign, [])
+    }
+
+    /// The same with more keys.
+    pub(super) fn reading_with(
+        &self,
+        script: Script,
+        campaign: &Campaign,
+        more_keys: impl IntoIterator<Item = String>,
+    ) -> ScriptCall<'_> {
         let mut keys = vec![self.keys.journal(self.keys.partition_of(campaign.home()))];
         keys.extend((0..3).map(|part| self.key_of(campaign, part)));
         keys.extend(self.epoch_keys(self.keys.partition_of(campaign.home())));
+        keys.extend(more_keys);
         self.scripts.call(script, &keys).arg(campaign.called()).telling_the_run()
     }
 

@@ -91,6 +91,7 @@ macro_rules! scripts {
 
 scripts! {
     CampaignChange = "campaign_change",
+    CampaignForget = "campaign_forget",
     CampaignList = "campaign_list",
     CampaignOpen = "campaign_open",
     CampaignRead = "campaign_read",
@@ -125,6 +126,7 @@ scripts! {
     OrderReserve = "order_reserve",
     OrderSettle = "order_settle",
     ShareRead = "share_read",
+    UserErase = "user_erase",
 }
 
 /// All scripts, as one store's servers get them.
