@@ -118,7 +118,7 @@ async fn from_redis(url: &str, key: &str) -> Result<Vec<Name>, Failure> {
         }
     };
     let users: Vec<String> = question.query_async(&mut connection).await?;
-    named(users)
+    named(&users)
 }
 
 async fn from_sql(url: &str, query: &str) -> Result<Vec<Name>, Failure> {
@@ -129,15 +129,16 @@ async fn from_sql(url: &str, query: &str) -> Result<Vec<Name>, Failure> {
     let user = |row: &sqlx::any::AnyRow| {
         row.try_get::<String, _>(0).or_else(|_| row.try_get::<i64, _>(0).map(|number| number.to_string()))
     };
-    named(rows.iter().map(user).collect::<Result<Vec<_>, _>>()?)
+    named(&rows.iter().map(user).collect::<Result<Vec<_>, _>>()?)
 }
 
 fn from_file(file: &std::path::Path) -> Result<Vec<Name>, Failure> {
     let text =
         std::fs::read_to_string(file).map_err(|why| format!("cannot read {}: {why}", file.display()))?;
-    named(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    named(&lines)
 }
 
-fn named(users: Vec<String>) -> Result<Vec<Name>, Failure> {
+fn named(users: &[String]) -> Result<Vec<Name>, Failure> {
     Ok(users.iter().map(|user| Name::new("user", user)).collect::<Result<_, _>>()?)
 }

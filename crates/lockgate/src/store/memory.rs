@@ -464,7 +464,7 @@ impl Store for MemoryStore {
                 let entries = self.journal_read(partition, from, count).await?;
                 let now = self.clock.monotonic();
                 let readers = &mut lock(&self.state).readers;
-                if let Some(taken) = readers::journal_take(readers, reader, now, plan, entries) {
+                if let Some(taken) = readers::journal_take(readers, reader, now, &plan, entries) {
                     return Ok(taken);
                 }
             }
@@ -547,7 +547,7 @@ impl Store for MemoryStore {
     }
 
     fn epoch_read(&self, _: u16) -> Answer<'_, EpochStatus> {
-        Box::pin(self.read(|stock| epoch::epoch_read(stock)))
+        Box::pin(self.read(epoch::epoch_read))
     }
 
     fn epoch_settle(&self, _: u16, if_empty: bool) -> Answer<'_, EpochSettle> {

@@ -109,7 +109,10 @@ async fn every_operation_answers_recovering_and_changes_nothing() {
     assert!(matches!(store.campaign_read(&new).await, Err(StoreError::Recovering)));
     for coupon in [&coupon, &new] {
         let wish = IssueWish { coupon: coupon.clone(), user: user.clone() };
-        assert_eq!(store.coupon_issue(&once(), &[wish.clone()]).await.unwrap(), [Issue::Recovering]);
+        assert_eq!(
+            store.coupon_issue(&once(), std::slice::from_ref(&wish)).await.unwrap(),
+            [Issue::Recovering]
+        );
         let two = [wish, IssueWish { coupon: coupon.clone(), user: name("bob") }];
         assert_eq!(store.coupon_issue(&once(), &two).await.unwrap(), [Issue::Recovering; 2]);
     }

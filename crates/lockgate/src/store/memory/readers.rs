@@ -92,11 +92,11 @@ pub(super) fn journal_take(
     readers: &mut Readers,
     reader: &JournalReader,
     now: Moment,
-    plan: Plan,
+    plan: &Plan,
     entries: Vec<JournalEntry>,
 ) -> Option<Vec<JournalTaken>> {
     let group = readers.0.entry(reader.group.clone()).or_default();
-    let positions = match &plan {
+    let positions = match plan {
         Plan::Again(positions) => positions.clone(),
         Plan::Next { delivered } if *delivered != group.delivered => return None,
         Plan::Next { .. } => entries.iter().map(|entry| entry.position.major).collect(),
