@@ -26,7 +26,8 @@
 //! | [`Gate`] | the front door: opens a store, hands out the gates |
 //! | [`lock`] | who may act *now*? A mutex for many processes |
 //! | [`mod@locked`] | what `#[locked]` (feature `macros`) calls |
-//! | [`stock`] | who gets *one of N*? Coupons |
+//! | [`stock`] | who gets *one of N*? Coupons, deals, orders, holds |
+//! | `ledger` | (features `postgres`, `mysql`, `sqlite`) what was *decided*, durably? Every change in SQL, audit, the way back |
 //! | [`store`] | the contract that both stores keep, with the mutex operations; [`store::memory`] and [`store::redis`] keep it |
 //! | `fencing` | (features `postgres`, `mysql`, `sqlite`) the database refuses a holder that lost its lock |
 //! | [`config`] | what can be set when a gate is opened |
@@ -49,7 +50,8 @@
 //!
 //! - `macros` (default): the attribute `#[locked]`.
 //! - `redis` (default): the store for more than one process.
-//! - `postgres`, `mysql` (also for MariaDB), `sqlite`: fencing in that database, with sqlx 0.9.
+//! - `durable`: the embedded store with its journal on disk.
+//! - `postgres`, `mysql` (also for MariaDB), `sqlite`: fencing and the ledger in that database, with sqlx 0.9.
 //! - `testing`: conformance suite, fake clock, breakable store, history checker, real services, fault proxy.
 
 pub mod clock;
