@@ -1,0 +1,119 @@
+//! Databases that die, are away, lock or cut their connections. Grants go on, and the ledger follows.
+
+use std::time::Duration;
+
+use lockgate::ledger::Writer;
+use lockgate::testing::eventually_async;
+use lockgate::testing::services::{MariaDb, Postgres, Server};
+use sqlx::{Connection as _, SqliteConnection};
+
+use super::super::base::Base;
+use super::super::{finish, on_redis, quick};
+use super::{Crowd, SOON, judge};
+
+/// What happens to the database while everybody buys and one writes.
+async fn on_a_bad_day(base: &Base, bad_day: impl AsyncFnOnce(&Crowd, &Writer)) {
+    let (_redis, gate) = on_redis().await;
+    let crowd = Crowd::begin(&gate, &["c".into()]).await;
+    let writer = base.ledger().await.start(gate.store(), quick()).unwrap();
+    crowd.goes_on(100).await;
+    bad_day(&crowd, &writer).await;
+    crowd.goes_on(100).await;
+    let told = crowd.end().await;
+    let status = finish(writer).await;
+    assert_eq!((status.dead_letters, status.failing), (0, None));
+    judge(base, &gate, &told).await;
+}
+
+async fn is_writing(writer: &Writer) {
+    let before = writer.status().rows;
+    let writes = async || writer.status().rows > before && writer.status().failing.is_none();
+    assert!(eventually_async(SOON, writes).await, "it does not write again: {:?}", writer.status());
+}
+
+async fn is_failing(writer: &Writer, within: Duration) {
+    let fails = async || writer.status().failing.is_some();
+    assert!(eventually_async(within, fails).await, "it does not say so: {:?}", writer.status());
+}
+
+async fn killed_and_restarted(server: &Server, times: u32, crowd: &Crowd, writer: &Writer) {
+    for _ in 0..times {
+        server.kill();
+        // Grants do not need the database.
+        crowd.goes_on(50).await;
+        server.restart().unwrap();
+        is_writing(writer).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_is_killed_twice_under_load_has_everything_once() {
+    let server = Postgres::start().unwrap();
+    let base = Base::in_server(&server.url()).await;
+    on_a_bad_day(&base, async |crowd, writer| killed_and_restarted(&server, 2, crowd, writer).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mariadb_that_is_killed_under_load_has_everything_once() {
+    let server = MariaDb::start().unwrap();
+    let base = Base::in_server(&server.url()).await;
+    on_a_bad_day(&base, async |crowd, writer| killed_and_restarted(&server, 1, crowd, writer).await).await;
+}
+
+/// Longer than SQLite's own patience of five seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sqlite_that_somebody_else_locks_for_long_has_everything_once() {
+    let base = Base::sqlite().await;
+    on_a_bad_day(&base, async |crowd, writer| {
+        let mut other = SqliteConnection::connect(&base.url).await.unwrap();
+        sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+        let until = tokio::time::Instant::now() + Duration::from_secs(8);
+        is_failing(writer, Duration::from_secs(8)).await;
+        assert!(writer.status().failing.unwrap().contains("locked"), "{:?}", writer.status());
+        tokio::time::sleep_until(until).await;
+        crowd.goes_on(10).await;
+        sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+        is_writing(writer).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_cuts_every_connection_all_the_time_has_everything_once() {
+    let base = Base::postgres().await;
+    on_a_bad_day(&base, async |_, writer| {
+        let sql = base.sql().await;
+        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let mut cuts = 0;
+        for _ in 0..25 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            cuts += sql.number(cut).await;
+        }
+        assert!(cuts >= 10, "only {cuts} connections were cut");
+        is_writing(writer).await;
+    })
+    .await;
+}
+
+/// It says that it fails, and how far behind it is; nobody else notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_is_away_for_a_minute_is_waited_for() {
+    const AWAY: Duration = Duration::from_secs(60);
+    let server = Postgres::start().unwrap();
+    let base = Base::in_server(&server.url()).await;
+    on_a_bad_day(&base, async |crowd, writer| {
+        server.kill();
+        let back = tokio::time::Instant::now() + AWAY;
+        is_failing(writer, Duration::from_secs(10)).await;
+        let before = crowd.told();
+        tokio::time::sleep_until(back).await;
+        assert!(crowd.told() - before > 1_000, "grants did not go on");
+        let status = writer.status();
+        assert!(status.failing.is_some(), "{status:?}");
+        assert!(status.behind > AWAY - Duration::from_secs(5), "{status:?}");
+        server.restart().unwrap();
+        is_writing(writer).await;
+    })
+    .await;
+}
