@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use lockgate::ledger::Writer;
+use lockgate::ledger::{Ledger, Writer};
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{MariaDb, Postgres, Server};
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::super::base::Base;
 use super::super::{finish, on_redis, quick};
+use super::crowd::both;
 use super::{Crowd, SOON, judge};
 
 /// What happens to the database while everybody buys and one writes.
@@ -94,6 +95,30 @@ async fn a_postgres_that_cuts_every_connection_all_the_time_has_everything_once(
         is_writing(writer).await;
     })
     .await;
+}
+
+/// Nothing is under way when it dies: a connection that lies idle does not tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_died_unnoticed_is_noticed_with_the_next_grant() {
+    let server = Postgres::start().unwrap();
+    let base = Base::in_server(&server.url()).await;
+    let (_redis, gate) = on_redis().await;
+    let crowd = Crowd::begin(&gate, &["c".into()]).await;
+    let writer = base.ledger().await.start(gate.store(), quick()).unwrap();
+    crowd.goes_on(100).await;
+    let first = crowd.end().await;
+    writer.drained().await;
+    server.kill();
+    let crowd = Crowd::begin(&gate, &["c".into()]).await;
+    is_failing(&writer, Duration::from_secs(10)).await;
+    let refused = Ledger::open(&base.url);
+    let refused = tokio::time::timeout(Duration::from_secs(10), refused).await.expect("not told in time");
+    assert!(refused.unwrap_err().to_string().contains("start the database there"));
+    server.restart().unwrap();
+    is_writing(&writer).await;
+    let told = both(first, crowd.end().await);
+    finish(writer).await;
+    judge(&base, &gate, &told).await;
 }
 
 /// It says that it fails, and how far behind it is; nobody else notices.
