@@ -2,7 +2,8 @@
 //!
 //! **Promise:** an entry is acknowledged after it is committed, and trimmed after it is acknowledged; so whatever dies, and
 //! wherever, the entry is in the journal or in the ledger. When the database or the store is away, the writer waits, trying
-//! again with growing pauses, and goes on by itself. What a dead writer was given is taken over by another after
+//! again with growing pauses, and goes on by itself; a database that falls silent is given up after a minute and asked over
+//! another connection. What a dead writer was given is taken over by another after
 //! [`WriterConfig::claim_after`].
 //!
 //! ```text
@@ -33,6 +34,10 @@ use crate::store::{JournalPosition, JournalReader, JournalTaken, MAX_BATCH, Stor
 /// The pause after a first failure, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long the database may take for a batch, the sink included. Far longer than [`WriterConfig::claim_after`]: others have
+/// taken over by then.
+const LONGEST_WRITE: Duration = Duration::from_secs(60);
 
 /// How often it is looked how far behind the ledger is.
 const TICK: Duration = Duration::from_secs(1);
@@ -319,7 +324,15 @@ impl Desk {
         }
     }
 
+    /// A connection that has fallen silent (its server lost its power, a firewall forgot it) never ends by itself.
     async fn commit(&self, batch: &Batch) -> Result<Written, LedgerError> {
+        match tokio::time::timeout(LONGEST_WRITE, self.write_batch(batch)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(LedgerError::Database(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+        }
+    }
+
+    async fn write_batch(&self, batch: &Batch) -> Result<Written, LedgerError> {
         if !batch.unreadable.is_empty() {
             self.ledger.book.bury(&batch.unreadable).await?;
         }

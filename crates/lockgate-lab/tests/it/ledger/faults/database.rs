@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate::ledger::{Ledger, Writer};
 use lockgate::testing::eventually_async;
+use lockgate::testing::proxy::{Direction, FaultProxy};
 use lockgate::testing::services::{MariaDb, Postgres, Server};
 use sqlx::{Connection as _, SqliteConnection};
 
@@ -95,6 +96,62 @@ async fn a_postgres_that_cuts_every_connection_all_the_time_has_everything_once(
         is_writing(writer).await;
     })
     .await;
+}
+
+/// Commits happen, and nobody hears of it: what is written again is found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_whose_answer_is_lost_is_not_made_twice() {
+    let server = Postgres::start().unwrap();
+    let base = Base::in_server(&server.url()).await;
+    let proxy = FaultProxy::start(([127, 0, 0, 1], server.port()).into()).await.unwrap();
+    let around = base.url.replace(&server.port().to_string(), &proxy.port().to_string());
+    let (_redis, gate) = on_redis().await;
+    let crowd = Crowd::begin(&gate, &["c".into()]).await;
+    let writer = Ledger::open(&around).await.unwrap().start(gate.store(), quick()).unwrap();
+    // Slow enough, and at so many moments, that every answer of a transaction is lost at some time.
+    proxy.delay(Duration::from_millis(2));
+    let mut dice = 0;
+    let is_found = async || {
+        is_writing(&writer).await;
+        dice += 1;
+        tokio::time::sleep(Duration::from_millis(dice * 37 % 100)).await;
+        proxy.lose_next_reply();
+        proxy.until_replies_lost(dice).await;
+        writer.status().known > 0 && dice >= 10
+    };
+    assert!(
+        eventually_async(2 * SOON, is_found).await,
+        "{:?}, {} lost",
+        writer.status(),
+        proxy.replies_lost()
+    );
+    proxy.heal();
+    let told = crowd.end().await;
+    finish(writer).await;
+    judge(&base, &gate, &told).await;
+}
+
+/// As when a machine loses its power: connections stay open, and nothing comes any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_fall_silent_are_given_up() {
+    let server = Postgres::start().unwrap();
+    let base = Base::in_server(&server.url()).await;
+    let proxy = FaultProxy::start(([127, 0, 0, 1], server.port()).into()).await.unwrap();
+    let around = base.url.replace(&server.port().to_string(), &proxy.port().to_string());
+    let (_redis, gate) = on_redis().await;
+    let crowd = Crowd::begin(&gate, &["c".into()]).await;
+    let writer = Ledger::open(&around).await.unwrap().start(gate.store(), quick()).unwrap();
+    crowd.goes_on(100).await;
+    proxy.black_hole(Direction::ToClient);
+    crowd.goes_on(50).await;
+    let before = writer.status().rows;
+    proxy.heal();
+    // A minute, and what a busy machine needs.
+    let writes = async || writer.status().rows > before;
+    assert!(eventually_async(3 * SOON, writes).await, "it does not write again: {:?}", writer.status());
+    let told = crowd.end().await;
+    finish(writer).await;
+    judge(&base, &gate, &told).await;
 }
 
 /// Nothing is under way when it dies: a connection that lies idle does not tell.
