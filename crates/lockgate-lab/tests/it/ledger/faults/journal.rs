@@ -1,14 +1,17 @@
 //! Stores that die, start again, or spread their journal over many partitions.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lockgate::Gate;
+use lockgate::store::{JournalPosition, Store};
+use lockgate::testing::breakable::BreakableStore;
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Cluster, Persistence, Redis};
 use tempfile::TempDir;
 
 use super::super::base::Base;
-use super::super::{coupon, finish, quick};
+use super::super::{coupon, finish, on_redis, quick};
 use super::crowd::both;
 use super::{Crowd, SOON, drain, judge};
 
@@ -33,6 +36,27 @@ async fn a_redis_that_is_killed_while_the_ledger_is_written_loses_and_doubles_no
             writer.status()
         );
     }
+    let told = crowd.end().await;
+    finish(writer).await;
+    judge(&base, &gate, &told).await;
+}
+
+/// A writer trims before it was given its first entry: as long as nobody has, no group is known that the journal is kept for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_writer_has_been_given_yet_is_not_trimmed() {
+    let base = Base::postgres().await;
+    let (_redis, gate) = on_redis().await;
+    let crowd = Crowd::begin(&gate, &["c".into()]).await;
+    crowd.goes_on(150).await;
+    let first = gate.store().journal_read(0, JournalPosition::START, 1).await.unwrap();
+    let breakable = Arc::new(BreakableStore::new(Arc::clone(gate.store())));
+    breakable.refuse_to_give();
+    let store: Arc<dyn Store> = breakable.clone();
+    let writer = base.ledger().await.start(&store, quick()).unwrap();
+    assert!(eventually_async(SOON, async || writer.status().looks >= 2).await, "{:?}", writer.status());
+    let now_first = gate.store().journal_read(0, JournalPosition::START, 1).await.unwrap();
+    assert_eq!(now_first, first, "it was trimmed before it was written");
+    breakable.heal();
     let told = crowd.end().await;
     finish(writer).await;
     judge(&base, &gate, &told).await;
