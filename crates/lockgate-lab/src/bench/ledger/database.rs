@@ -120,11 +120,11 @@ impl Database {
 
 impl Pool {
     pub(super) async fn run(&self, sql: &'static str) -> Result<(), Failure> {
-        match self {
-            Pool::Postgres(pool) => drop(sqlx::raw_sql(sql).execute(pool).await?),
-            Pool::MySql(pool) => drop(sqlx::raw_sql(sql).execute(pool).await?),
-            Pool::Sqlite(pool) => drop(sqlx::raw_sql(sql).execute(pool).await?),
-        }
+        let _affected = match self {
+            Pool::Postgres(pool) => sqlx::raw_sql(sql).execute(pool).await?.rows_affected(),
+            Pool::MySql(pool) => sqlx::raw_sql(sql).execute(pool).await?.rows_affected(),
+            Pool::Sqlite(pool) => sqlx::raw_sql(sql).execute(pool).await?.rows_affected(),
+        };
         Ok(())
     }
 

@@ -69,10 +69,10 @@ async fn a_sqlite_that_somebody_else_locks_for_long_has_everything_once() {
     on_a_bad_day(&base, async |crowd, writer| {
         let mut other = SqliteConnection::connect(&base.url).await.unwrap();
         sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
-        let until = tokio::time::Instant::now() + Duration::from_secs(8);
+        let long = tokio::time::sleep(Duration::from_secs(8));
         is_failing(writer, Duration::from_secs(8)).await;
         assert!(writer.status().failing.unwrap().contains("locked"), "{:?}", writer.status());
-        tokio::time::sleep_until(until).await;
+        long.await;
         crowd.goes_on(10).await;
         sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
         is_writing(writer).await;
@@ -186,10 +186,10 @@ async fn a_postgres_that_is_away_for_a_minute_is_waited_for() {
     let base = Base::in_server(&server.url()).await;
     on_a_bad_day(&base, async |crowd, writer| {
         server.kill();
-        let back = tokio::time::Instant::now() + AWAY;
+        let away = tokio::time::sleep(AWAY);
         is_failing(writer, Duration::from_secs(10)).await;
         let before = crowd.told();
-        tokio::time::sleep_until(back).await;
+        away.await;
         assert!(crowd.told() - before > 1_000, "grants did not go on");
         let status = writer.status();
         assert!(status.failing.is_some(), "{status:?}");
