@@ -15,7 +15,7 @@
 //! command_count    what clients sent, from INFO commandstats
 //! yardstick        was the machine quiet?
 //! report           JSON lines as they come, a table at the end
-//! lock, stock      the cases
+//! lock, stock, ledger  the cases
 //! ```
 
 use std::error::Error;
@@ -28,6 +28,7 @@ use redis::IntoConnectionInfo;
 
 mod command_count;
 mod frame;
+mod ledger;
 mod lock;
 mod report;
 mod slice;
@@ -37,6 +38,7 @@ mod yardstick;
 
 use self::command_count::CommandCounter;
 use self::frame::{Case, Pace, run_case};
+pub use self::ledger::LedgerPoint;
 pub use self::lock::LockPoint;
 use self::lock::Stage;
 use self::report::Report;
@@ -57,7 +59,7 @@ pub struct BenchOptions {
 }
 
 /// What can be measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Subject {
     /// Taking and giving back a mutex.
     Lock(LockPoint),
@@ -71,6 +73,8 @@ pub enum Subject {
     Stock(Option<usize>),
     /// What so many issued coupons cost.
     StockSize(u64),
+    /// Writing the ledger.
+    Ledger(LedgerPoint),
 }
 
 /// The prefix of every key that a bench writes.
@@ -115,6 +119,7 @@ async fn measure(
         }
         Subject::Cost => return lock::cost::measure(url, options.rounds, options.json, counter).await,
         Subject::StockSize(users) => return stock::size::measure(url, users, options.json, counter).await,
+        Subject::Ledger(point) => return ledger::measure(url, &point, options, counter).await,
         Subject::Stock(tasks) => {
             let stage = stock::stage(url, tasks).await?;
             return run_cases(&stage.cases, &pace, options.json, counter).await;
@@ -124,7 +129,7 @@ async fn measure(
 }
 
 async fn run_cases(
-    cases: &[Case],
+    cases: &[Case<'_>],
     pace: &Pace,
     as_json: bool,
     counter: &CommandCounter,

@@ -121,14 +121,14 @@ impl Ledger {
             "sqlite" => Self::on(open_sqlite(url).await.map_err(unreachable)?).await,
             #[cfg(feature = "postgres")]
             "postgres" | "postgresql" => {
-                let pool =
-                    sqlx::postgres::PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await;
+                let options = sqlx::postgres::PgPoolOptions::new().max_connections(CONNECTIONS);
+                let pool = options.acquire_timeout(PATIENCE).connect(url).await;
                 Self::on(pool.map_err(unreachable)?).await
             }
             #[cfg(feature = "mysql")]
             "mysql" | "mariadb" => {
-                let pool =
-                    sqlx::mysql::MySqlPoolOptions::new().max_connections(CONNECTIONS).connect(url).await;
+                let options = sqlx::mysql::MySqlPoolOptions::new().max_connections(CONNECTIONS);
+                let pool = options.acquire_timeout(PATIENCE).connect(url).await;
                 Self::on(pool.map_err(unreachable)?).await
             }
             _ => Err(LedgerError::Unfit(format!(
@@ -235,6 +235,11 @@ impl Ledger {
 /// How many connections a ledger opened by URL has: one writes, the others answer.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 const CONNECTIONS: u32 = 4;
+
+/// How long to try to connect before it is said that the database is away. The pool's own half a minute would keep that from
+/// the writer's status, and from whoever has mistyped the URL.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A transaction runs in a task of its own: when its caller goes away in the middle, the connection could otherwise come back
 /// into the pool with the transaction still open.

@@ -1,7 +1,7 @@
 //! `lockgate bench`: how fast it is here, beside the limit and the usual ways.
 
 use clap::{Args, Subcommand};
-use lockgate_lab::bench::{self, BenchOptions, LockPoint, Subject};
+use lockgate_lab::bench::{self, BenchOptions, LedgerPoint, LockPoint, Subject};
 
 use super::{Outcome, runtime, runtime_of};
 
@@ -56,6 +56,17 @@ enum BenchSubject {
         #[command(flatten)]
         options: Options,
     },
+    /// Writing the ledger: rows a second, how far behind, and what buyers notice of it
+    Ledger {
+        /// The database to measure on; or postgres, mysql or sqlite, to have one started; without it, postgres
+        #[arg(long, value_name = "URL")]
+        db: Option<String>,
+        /// How many rows each turn writes; the rest of the bench is as large in proportion
+        #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+        rows: u64,
+        #[command(flatten)]
+        options: Options,
+    },
     /// A process that `bench lock` starts
     #[command(hide = true)]
     LockCrew { threads: usize, orders: String },
@@ -99,6 +110,9 @@ impl Bench {
             BenchSubject::LockCost(options) => (Subject::Cost, options),
             BenchSubject::Stock { tasks, options } => (Subject::Stock(tasks.map(usize::from)), options),
             BenchSubject::StockSize { users, options } => (Subject::StockSize(users), options),
+            BenchSubject::Ledger { db, rows, options } => {
+                (Subject::Ledger(LedgerPoint { database: db, rows }), options)
+            }
             BenchSubject::LockCrew { threads, orders } => {
                 return runtime_of(threads)?.block_on(bench::serve_in_crew(&orders));
             }

@@ -84,6 +84,33 @@ fn what_many_issued_coupons_cost_is_counted() {
 }
 
 #[test]
+fn the_ledger_measures_limit_peer_and_ours_and_says_what_was_expected() {
+    for database in ["postgres", "mysql", "sqlite"] {
+        let lines = lines_of(&["ledger", "--db", database, "--rows", "2000"]);
+        let roles: Vec<_> = results_of(&lines).iter().map(|result| result["role"].clone()).collect();
+        assert_eq!(roles, ["limit", "peer", "ours"], "{database}");
+        assert_eq!(lines.iter().filter(|line| line["kind"] == "case").count(), 2, "{database}");
+        let figures: Vec<_> = lines.iter().filter(|line| line["kind"] == "figure").collect();
+        assert_eq!(figures.len(), 7, "{database}");
+        let of = |name: &str| figures.iter().find(|figure| figure["name"] == name).unwrap();
+        assert!(of("rows/s")["value"].as_f64().unwrap() > 0.0, "{database}");
+        assert_eq!(of("behind meanwhile, most ms")["expected"], "≤ 2000", "{database}");
+        assert_eq!(lines.last().unwrap()["kind"], "noise");
+    }
+}
+
+#[test]
+fn somebodys_file_is_not_measured_on() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let url = format!("sqlite:{}", file.path().display());
+    let output = run(&["bench", "ledger", "--db", &url, "--rows", "1000"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the file exists") && said.contains("--db"), "{said}");
+    assert!(file.path().exists());
+}
+
+#[test]
 fn a_redis_that_is_not_there_is_told_in_one_sentence() {
     let output = run(&["bench", "lock", "--redis", "redis://127.0.0.1:1", "--seconds", "0.1"]);
     let said = String::from_utf8(output.stderr).unwrap();

@@ -46,11 +46,11 @@ pub(super) trait Worker: Send {
 }
 
 /// A question that all its contenders answer in their own way.
-pub(super) struct Case {
+pub(super) struct Case<'a> {
     pub(super) name: String,
     pub(super) tasks: usize,
     /// The first is the limit.
-    pub(super) contenders: Vec<Box<dyn Contender>>,
+    pub(super) contenders: Vec<Box<dyn Contender + 'a>>,
 }
 
 /// How long each turn is, and how many there are.
@@ -67,13 +67,14 @@ impl Pace {
     }
 }
 
-/// Runs all rounds of a case; every finished slice goes into the report at once.
+/// Runs all rounds of a case; every finished slice goes into the report at once. Answers the slices of all rounds but the
+/// warm-up, in the order of the contenders.
 pub(super) async fn run_case(
-    case: &Case,
+    case: &Case<'_>,
     pace: &Pace,
     counter: &CommandCounter,
     report: &mut Report<impl std::io::Write>,
-) -> Result<(), Failure> {
+) -> Result<Vec<Vec<Slice>>, Failure> {
     let yardstick = Yardstick::default();
     let mut rounds = Vec::new();
     for round in 0..=pace.rounds {
@@ -93,7 +94,7 @@ pub(super) async fn run_case(
         }
     }
     report.case(case, &rounds)?;
-    Ok(())
+    Ok(rounds)
 }
 
 /// Rotates, and turns round every other time, so that nobody is always first or always follows the same neighbour.

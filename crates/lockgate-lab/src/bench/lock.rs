@@ -140,11 +140,11 @@ pub(super) struct Stage {
     pub(super) redis: String,
 }
 
-pub(super) fn cases(stage: &Stage, point: LockPoint) -> Vec<Case> {
+pub(super) fn cases(stage: &Stage, point: LockPoint) -> Vec<Case<'static>> {
     point.points().into_iter().map(|crowd| case(stage, crowd)).collect()
 }
 
-fn case(stage: &Stage, crowd: Crowd) -> Case {
+fn case(stage: &Stage, crowd: Crowd) -> Case<'static> {
     let Crowd { processes, tasks, hold, is_contended } = crowd;
     let name = if is_contended {
         format!("lock, contended: {processes} × {tasks} tasks on one name, held for {hold:?}")

@@ -18,7 +18,7 @@ pub(super) struct Report<W> {
 
 /// A finished slice, for [`Report::slice`].
 pub(super) struct SliceLine<'a> {
-    pub(super) case: &'a Case,
+    pub(super) case: &'a Case<'a>,
     pub(super) contender: &'a dyn Contender,
     pub(super) round: u32,
     pub(super) is_warm_up: bool,
@@ -27,20 +27,56 @@ pub(super) struct SliceLine<'a> {
 
 /// A figure over all rounds: the one in the middle, and the two at the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Spread {
-    median: f64,
+pub(super) struct Spread {
+    pub(super) median: f64,
     min: f64,
-    max: f64,
+    pub(super) max: f64,
 }
 
 impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn of(figures: impl Iterator<Item = f64>) -> Self {
         let mut figures: Vec<_> = figures.collect();
         figures.sort_by(f64::total_cmp);
         let at = |place: usize| figures.get(place).copied().unwrap_or(0.0);
         let middle = at(figures.len() / 2).midpoint(at(figures.len().saturating_sub(1) / 2));
         Self { median: middle, min: at(0), max: at(figures.len().saturating_sub(1)) }
     }
+}
+
+/// A figure by itself, and what it should be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) value: f64,
+    pub(super) bar: Option<Bar>,
+}
+
+/// What is expected of a figure on the reference machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bar {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Figure {
+    fn is_met(&self) -> Option<bool> {
+        self.bar.map(|bar| match bar {
+            Bar::AtLeast(least) => self.value >= least,
+            Bar::AtMost(most) => self.value <= most,
+        })
+    }
+
+    fn expected(&self) -> Option<String> {
+        self.bar.map(|bar| match bar {
+            Bar::AtLeast(least) => format!("≥ {}", readable(least)),
+            Bar::AtMost(most) => format!("≤ {}", readable(most)),
+        })
+    }
+}
+
+/// As many digits as somebody reads.
+fn readable(figure: f64) -> String {
+    if figure.abs() < 100.0 { format!("{figure:.2}") } else { format!("{figure:.0}") }
 }
 
 /// One contender over all rounds.
@@ -82,6 +118,12 @@ enum Line<'a> {
         rounds: usize,
         results: &'a [Summary],
     },
+    Figure {
+        name: &'a str,
+        value: f64,
+        expected: Option<String>,
+        is_met: Option<bool>,
+    },
     Noise {
         warning: Option<String>,
     },
@@ -109,7 +151,7 @@ impl<W: Write> Report<W> {
     }
 
     /// `rounds` holds one slice per contender, in the order of the case.
-    pub(super) fn case(&mut self, case: &Case, rounds: &[Vec<Slice>]) -> io::Result<()> {
+    pub(super) fn case(&mut self, case: &Case<'_>, rounds: &[Vec<Slice>]) -> io::Result<()> {
         let results: Vec<_> =
             (0..case.contenders.len()).map(|place| summarize(case, rounds, place)).collect();
         let line =
@@ -124,6 +166,24 @@ impl<W: Write> Report<W> {
                 rounds.len(),
                 table(&results)
             )?;
+        }
+        Ok(())
+    }
+
+    /// Figures that are no slices: what was found, and what was expected.
+    pub(super) fn figures(&mut self, figures: &[Figure]) -> io::Result<()> {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header(["figure", "found", "expected", "met"]);
+        for figure in figures {
+            let (expected, is_met) = (figure.expected(), figure.is_met());
+            let met = is_met.map_or("–", |is_met| if is_met { "yes" } else { "no" });
+            let shown = expected.clone().unwrap_or("–".to_owned());
+            table.add_row([figure.name, &readable(figure.value), &shown, met]);
+            self.json_line(&Line::Figure { name: figure.name, value: figure.value, expected, is_met })?;
+        }
+        if !self.as_json {
+            writeln!(self.out, "\n{table}")?;
         }
         Ok(())
     }
@@ -147,7 +207,7 @@ impl<W: Write> Report<W> {
     }
 }
 
-fn summarize(case: &Case, rounds: &[Vec<Slice>], place: usize) -> Summary {
+fn summarize(case: &Case<'_>, rounds: &[Vec<Slice>], place: usize) -> Summary {
     let contender = case.contenders[place].as_ref();
     let slices = || rounds.iter().map(|slices| &slices[place]);
     let median = |figure: fn(&Slice) -> f64| Spread::of(slices().map(figure)).median;

@@ -20,10 +20,12 @@ mod raw;
 pub(super) mod size;
 mod sql;
 
+pub(super) use self::ours::OurWorker;
+
 /// Nobody ever comes twice, in no slice and no case.
 static NEXT_USER: AtomicU64 = AtomicU64::new(0);
 
-fn new_users(count: u64) -> impl Iterator<Item = String> {
+pub(super) fn new_users(count: u64) -> impl Iterator<Item = String> {
     let first = NEXT_USER.fetch_add(count, Ordering::Relaxed);
     (first..first + count).map(|user| format!("user-{user}"))
 }
@@ -34,7 +36,7 @@ fn new_user() -> String {
 
 /// The cases, and the database that they need while they run.
 pub(super) struct Stage {
-    pub(super) cases: Vec<Case>,
+    pub(super) cases: Vec<Case<'static>>,
     _postgres: Option<Postgres>,
 }
 

@@ -22,7 +22,8 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sqlx::{Pool, Transaction};
+use sqlx::pool::PoolConnection;
+use sqlx::{Connection as _, Pool, Transaction};
 
 use super::dead_letter::{Buried, DeadLetter};
 use super::error::LedgerError;
@@ -134,6 +135,27 @@ pub(super) struct SqlBook<D: Dialect> {
     ids: Mutex<HashMap<Campaign, i64>>,
 }
 
+/// A connection that goes back to the pool when its work has come to an end, whatever end. Whoever is given up in the middle
+/// has waited for an answer in vain: so would the pool, which would then have one connection less for ever.
+struct Lent<D: Dialect> {
+    connection: PoolConnection<D>,
+    is_finished: bool,
+}
+
+impl<D: Dialect> Lent<D> {
+    fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl<D: Dialect> Drop for Lent<D> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
 /// Why a transaction did not happen.
 enum Trouble {
     /// A row was there before.
@@ -153,8 +175,14 @@ impl<D: Dialect> SqlBook<D> {
     }
 
     async fn fetch(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, LedgerError> {
-        let mut connection = self.pool.acquire().await?;
-        Ok(D::fetch(&mut connection, sql, values).await?)
+        let mut lent = self.lend().await?;
+        let rows = D::fetch(&mut lent.connection, sql, values).await;
+        lent.finish();
+        Ok(rows?)
+    }
+
+    async fn lend(&self) -> Result<Lent<D>, sqlx::Error> {
+        Ok(Lent { connection: self.pool.acquire().await?, is_finished: false })
     }
 
     /// The id of a campaign; it is entered when it is new.
@@ -163,29 +191,35 @@ impl<D: Dialect> SqlBook<D> {
         if let Some(id) = known {
             return Ok(id);
         }
+        let mut lent = self.lend().await?;
+        let id = Self::find_or_enter(&mut lent.connection, campaign).await;
+        lent.finish();
+        let id = id?.ok_or_else(|| LedgerError::Unfit(format!("the ledger did not keep {campaign:?}")))?;
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(campaign.clone(), id);
+        Ok(id)
+    }
+
+    async fn find_or_enter(
+        connection: &mut D::Connection,
+        campaign: &Campaign,
+    ) -> Result<Option<i64>, sqlx::Error> {
         let called = text(&campaign.called());
-        let mut connection = self.pool.acquire().await?;
         let find = async |connection: &mut D::Connection| {
             let rows = D::fetch(connection, D::FIND_CAMPAIGN, &[Value::Text(called.clone())]).await?;
             Ok::<_, sqlx::Error>(rows.first().and_then(|row| row.first().and_then(Value::integer)))
         };
-        let id = match find(&mut connection).await? {
-            Some(id) => Some(id),
-            None => {
-                let values = [
-                    Value::Text(campaign.kind.as_str().to_owned()),
-                    Value::text_or_null(campaign.group.as_ref().map(|group| text(group.as_str()))),
-                    Value::Text(text(campaign.name.as_str())),
-                    Value::Text(called.clone()),
-                ];
-                let add = D::insert_unless_there("lockgate_campaigns (kind, grouped, name, called)", 4);
-                D::execute(&mut connection, &add, &values).await?;
-                find(&mut connection).await?
-            }
-        };
-        let id = id.ok_or_else(|| LedgerError::Unfit(format!("the ledger did not keep {campaign:?}")))?;
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(campaign.clone(), id);
-        Ok(id)
+        if let Some(id) = find(connection).await? {
+            return Ok(Some(id));
+        }
+        let values = [
+            Value::Text(campaign.kind.as_str().to_owned()),
+            Value::text_or_null(campaign.group.as_ref().map(|group| text(group.as_str()))),
+            Value::Text(text(campaign.name.as_str())),
+            Value::Text(called.clone()),
+        ];
+        let add = D::insert_unless_there("lockgate_campaigns (kind, grouped, name, called)", 4);
+        D::execute(connection, &add, &values).await?;
+        find(connection).await
     }
 
     /// The ids of all campaigns of a batch, before its transaction: a campaign that is new to several writers at once must not
@@ -227,10 +261,15 @@ impl<D: Dialect> SqlBook<D> {
     }
 
     async fn write_plainly(&self, ids: &HashMap<Campaign, i64>, arrivals: &[Arrival]) -> Result<(), Trouble> {
-        let mut transaction = self.pool.begin().await?;
-        self.insert(&mut transaction, ids, arrivals).await?;
-        transaction.commit().await?;
-        Ok(())
+        let mut lent = self.lend().await?;
+        let outcome = async {
+            let mut transaction = lent.connection.begin().await?;
+            self.insert(&mut transaction, ids, arrivals).await?;
+            Ok(transaction.commit().await?)
+        };
+        let outcome = outcome.await;
+        lent.finish();
+        outcome
     }
 
     async fn insert(
@@ -276,7 +315,19 @@ impl<D: Dialect> SqlBook<D> {
         ids: &HashMap<Campaign, i64>,
         arrivals: &[Arrival],
     ) -> Result<Written, Trouble> {
-        let mut transaction = self.pool.begin().await?;
+        let mut lent = self.lend().await?;
+        let outcome = self.write_the_rest_over(&mut lent.connection, ids, arrivals).await;
+        lent.finish();
+        outcome
+    }
+
+    async fn write_the_rest_over(
+        &self,
+        connection: &mut D::Connection,
+        ids: &HashMap<Campaign, i64>,
+        arrivals: &[Arrival],
+    ) -> Result<Written, Trouble> {
+        let mut transaction = connection.begin().await?;
         let mut there = self.read_those_that_are_there(&mut transaction, ids, arrivals).await?;
         let (mut fresh, mut letters, mut written) = (Vec::new(), Vec::new(), Written::default());
         for arrival in arrivals {
@@ -376,6 +427,17 @@ const SELECT_PAGE: &str = "SELECT rev, at_us, what, seq, user_id, quantity, deta
      WHERE campaign = ? AND rev > ? ORDER BY rev LIMIT ?";
 const REMOVE_LETTER: &str = "DELETE FROM lockgate_dead_letters WHERE part = ? AND place = ? AND rev = ?";
 
+async fn bury_over<D: Dialect>(
+    connection: &mut D::Connection,
+    letters: &[DeadLetter],
+) -> Result<(), sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    for letter in letters {
+        D::execute(&mut transaction, &bury_statement::<D>(), &letter.values()).await?;
+    }
+    transaction.commit().await
+}
+
 fn bury_statement<D: Dialect>() -> String {
     D::insert_unless_there(
         "lockgate_dead_letters (part, place, rev, called, granted, conflict, reason, content, at_us)",
@@ -463,11 +525,10 @@ impl<D: Dialect> Book for SqlBook<D> {
 
     fn bury<'a>(&'a self, letters: &'a [DeadLetter]) -> BookFuture<'a, ()> {
         Box::pin(async move {
-            let mut transaction = self.pool.begin().await?;
-            for letter in letters {
-                D::execute(&mut transaction, &bury_statement::<D>(), &letter.values()).await?;
-            }
-            Ok(transaction.commit().await?)
+            let mut lent = self.lend().await?;
+            let outcome = bury_over::<D>(&mut lent.connection, letters).await;
+            lent.finish();
+            Ok(outcome?)
         })
     }
 

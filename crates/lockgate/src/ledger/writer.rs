@@ -2,7 +2,8 @@
 //!
 //! **Promise:** an entry is acknowledged after it is committed, and trimmed after it is acknowledged; so whatever dies, and
 //! wherever, the entry is in the journal or in the ledger. When the database or the store is away, the writer waits, trying
-//! again with growing pauses, and goes on by itself. What a dead writer was given is taken over by another after
+//! again with growing pauses, and goes on by itself; a database that falls silent is given up after a minute and asked over
+//! another connection. What a dead writer was given is taken over by another after
 //! [`WriterConfig::claim_after`].
 //!
 //! ```text
@@ -35,6 +36,10 @@ use crate::store::{JournalPosition, JournalReader, JournalTaken, MAX_BATCH, Stor
 /// The pause after a first failure, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long the database may take for a batch, the sink included. Far longer than [`WriterConfig::claim_after`]: others have
+/// taken over by then.
+const LONGEST_WRITE: Duration = Duration::from_secs(60);
 
 /// How often it is looked how far behind the ledger is.
 const TICK: Duration = Duration::from_secs(1);
@@ -327,7 +332,15 @@ impl Desk {
         }
     }
 
+    /// A connection that has fallen silent (its server lost its power, a firewall forgot it) never ends by itself.
     async fn commit(&self, batch: &Batch) -> Result<Written, LedgerError> {
+        match tokio::time::timeout(LONGEST_WRITE, self.write_batch(batch)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(fell_silent()),
+        }
+    }
+
+    async fn write_batch(&self, batch: &Batch) -> Result<Written, LedgerError> {
         if !batch.unreadable.is_empty() {
             self.ledger.book.bury(&batch.unreadable).await?;
         }
@@ -373,7 +386,8 @@ impl Desk {
         let mut since_claim = Duration::ZERO;
         loop {
             let is_time_to_claim = since_claim >= self.config.claim_after / 2;
-            match self.look_around(is_time_to_claim).await {
+            let looked = tokio::time::timeout(LONGEST_WRITE, self.look_around(is_time_to_claim)).await;
+            match looked.unwrap_or_else(|_| Err(fell_silent())) {
                 Ok(()) if self.under_way.load(Ordering::Acquire) == 0 => self.is_well(),
                 Ok(()) => {}
                 Err(why) => self.fail("the store cannot be looked after", &why),
@@ -435,6 +449,10 @@ impl Desk {
         }
         Ok(())
     }
+}
+
+fn fell_silent() -> LedgerError {
+    LedgerError::Database(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
 /// How many entries to take so that they become about so many rows: an entry has between one row and a thousand.

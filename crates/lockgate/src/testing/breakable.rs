@@ -54,6 +54,7 @@ pub struct BreakableStore {
     next: Mutex<Vec<Option<Break>>>,
     calls: AtomicU64,
     refuses_acknowledgements: AtomicBool,
+    refuses_to_give: AtomicBool,
     is_known_to_be_deaf: AtomicBool,
     loses_news: Arc<AtomicBool>,
 }
@@ -68,6 +69,7 @@ impl BreakableStore {
             next: Mutex::default(),
             calls: AtomicU64::new(0),
             refuses_acknowledgements: AtomicBool::new(false),
+            refuses_to_give: AtomicBool::new(false),
             is_known_to_be_deaf: AtomicBool::new(false),
             loses_news: Arc::default(),
         }
@@ -94,6 +96,12 @@ impl BreakableStore {
         self.refuses_acknowledgements.store(true, Ordering::SeqCst);
     }
 
+    /// From now on until [`heal`](Self::heal), no reader of the journal is given anything; all else of the journal works. So a
+    /// group of readers that is new stays new.
+    pub fn refuse_to_give(&self) {
+        self.refuses_to_give.store(true, Ordering::SeqCst);
+    }
+
     /// Lets no news through from now on until [`heal`](Self::heal). Calls are not concerned.
     pub fn deafen(&self, how: Deafness) {
         match how {
@@ -105,6 +113,7 @@ impl BreakableStore {
     /// Makes it whole; calls that hang go on. Who began to listen during a [known](Deafness::Known) deafness stays deaf.
     pub fn heal(&self) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.refuses_to_give.store(false, Ordering::SeqCst);
         self.is_known_to_be_deaf.store(false, Ordering::SeqCst);
         self.loses_news.store(false, Ordering::SeqCst);
         self.all.send_replace(None);
@@ -338,6 +347,9 @@ impl Store for BreakableStore {
         after: JournalPosition,
         limit: usize,
     ) -> Answer<'a, Vec<JournalTaken>> {
+        if self.refuses_to_give.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(StoreError::Unavailable("broken on purpose".into())) });
+        }
         self.meet(self.inner.journal_take(partition, reader, after, limit))
     }
 

@@ -40,7 +40,7 @@ mod user;
 
 pub use cluster::Cluster;
 pub use error::ServiceError;
-pub use mariadb::MariaDb;
+pub use mariadb::{MariaDb, MariaDbBuilder};
 pub use postgres::{Postgres, PostgresBuilder};
 pub use redis::{Persistence, Redis, RedisBuilder};
 pub use resp::Reply;

@@ -130,7 +130,7 @@ async fn a_crowd_of_all_orders_under_constant_doubt_is_never_half() {
         tokio::spawn(async move {
             loop {
                 shop.gate.resolve_orders().await.unwrap();
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })
     };

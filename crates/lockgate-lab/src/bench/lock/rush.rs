@@ -20,7 +20,7 @@ const BUYERS: usize = 300;
 /// How often a turn is repeated: one rush is over in no time.
 const STOCK: i64 = 300;
 
-pub(in crate::bench) fn case(redis: &str) -> Case {
+pub(in crate::bench) fn case(redis: &str) -> Case<'static> {
     let ways = [Way::Every50Ms, Way::Rslock, Way::Spin, Way::Notify, Way::HandOff, Way::HandOffWithCohort];
     let contender = |way| Box::new(Rush { redis: redis.to_owned(), way }) as Box<dyn Contender>;
     Case {

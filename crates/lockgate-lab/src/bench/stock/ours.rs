@@ -95,7 +95,8 @@ impl Contender for Ours {
     }
 }
 
-struct OurWorker(Coupon);
+/// Asks for one coupon after the other, each for somebody new.
+pub(in crate::bench) struct OurWorker(pub(in crate::bench) Coupon);
 
 impl Worker for OurWorker {
     fn work(&mut self) -> Doing<'_, u64> {

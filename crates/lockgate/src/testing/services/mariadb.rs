@@ -1,6 +1,6 @@
 //! One MariaDB server.
 //!
-//! It does not sync to the disk, which makes it fast and changes nothing for a killed process: what it wrote is the
+//! It does not sync to the disk unless asked to, which makes it fast and changes nothing for a killed process: what it wrote is the
 //! operating system's by then.
 
 use std::fs;
@@ -44,7 +44,12 @@ impl MariaDb {
     ///
     /// When MariaDB is not installed or does not come up; the message names the remedy.
     pub fn start() -> Result<Self, ServiceError> {
-        retry_on_taken_port(|| start_on(free_port()?))
+        Self::builder().start()
+    }
+
+    /// For a server that is to be otherwise.
+    pub fn builder() -> MariaDbBuilder {
+        MariaDbBuilder { fsync: false }
     }
 
     /// `mysql://lockgate:lockgate@127.0.0.1:<port>/lockgate`.
@@ -62,15 +67,52 @@ impl Deref for MariaDb {
     }
 }
 
-/// For making the data folder and for serving it: small files and no waiting for the disk.
+/// How a [`MariaDb`] is to be.
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs until it is started"]
+pub struct MariaDbBuilder {
+    fsync: bool,
+}
+
+impl MariaDbBuilder {
+    /// Whether a commit waits for the disk, with as much memory and log as in production. Off unless said.
+    pub fn fsync(self, on: bool) -> Self {
+        Self { fsync: on }
+    }
+
+    /// Makes a new data folder, starts a server on it, and returns when it answers.
+    ///
+    /// # Errors
+    ///
+    /// As [`MariaDb::start`].
+    pub fn start(&self) -> Result<MariaDb, ServiceError> {
+        retry_on_taken_port(|| start_on(free_port()?, self.fsync))
+    }
+
+    fn settings(fsync: bool) -> &'static [&'static str] {
+        if fsync { LASTING } else { FAST }
+    }
+}
+
+/// For making the data folder: small files and no waiting for the disk.
 const STORAGE: &[&str] = &["--innodb-log-file-size=8M", "--innodb-flush-method=nosync"];
+
+/// For serving it without waiting for the disk.
+const FAST: &[&str] = &[
+    "--innodb-log-file-size=8M",
+    "--innodb-flush-method=nosync",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--innodb-buffer-pool-size=32M",
+];
+
+/// For serving it as in production.
+const LASTING: &[&str] =
+    &["--innodb-log-file-size=256M", "--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=256M"];
 
 const SERVING: &[&str] = &[
     "--bind-address=127.0.0.1",
     // The users are those of 127.0.0.1; asking a name server who that is costs time and can fail.
     "--skip-name-resolve",
-    "--innodb-flush-log-at-trx-commit=2",
-    "--innodb-buffer-pool-size=32M",
     "--skip-log-bin",
     // All three relative to the data folder: an absolute path would soon be too long for a socket.
     "--socket=mariadb.sock",
@@ -78,7 +120,7 @@ const SERVING: &[&str] = &[
     "--tmpdir=.",
 ];
 
-fn start_on(port: u16) -> Result<MariaDb, ServiceError> {
+fn start_on(port: u16, fsync: bool) -> Result<MariaDb, ServiceError> {
     let folder = Folder::create(NAME)?;
     let data = folder.path().join("data");
     make_data_folder(folder.path(), &data)?;
@@ -89,7 +131,7 @@ fn start_on(port: u16) -> Result<MariaDb, ServiceError> {
         .argument("--no-defaults")
         .arguments([format!("--datadir={}", data.display()), format!("--port={port}")])
         .argument(format!("--init-file={}", init_file.display()))
-        .arguments(STORAGE.iter().chain(SERVING))
+        .arguments(MariaDbBuilder::settings(fsync).iter().chain(SERVING))
         .arguments(as_root());
     let kind = kind(port, &data);
     Ok(MariaDb { server: Server::start(kind, launch, port, folder)? })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate::error::StoreError;
+use lockgate::key::Name;
 use lockgate::stock::OrderPlace;
 use lockgate::testing::breakable::Break;
 use lockgate::testing::eventually_async;
@@ -19,7 +20,10 @@ async fn a_named_order_takes_as_many_calls_as_the_tests_of_faults_think() {
     let shop = Shop::open("calls", 5, Duration::from_secs(10)).await;
     let (gate, store) = shop.process();
     shop.order(&gate, "o").await.unwrap();
-    assert!(eventually_async(SOON, async || store.calls() == CALLS as u64).await, "{}", store.calls());
+    let id = Name::new("order", "o").unwrap();
+    let is_noted = async || shop.gate.store().order_find(&id).await.unwrap().unwrap().seqs.is_some();
+    assert!(eventually_async(SOON, is_noted).await);
+    assert_eq!(store.calls(), CALLS as u64);
     let again = shop.order(&gate, "o").await.unwrap();
     assert_eq!(again, OrderPlace::AlreadyPlaced { seqs: vec![1, 1, 1] });
     assert_eq!(store.calls(), CALLS as u64 + 1, "a replay asks once");
