@@ -18,7 +18,7 @@ pub type SinkFuture<'a> = Pin<Box<dyn Future<Output = Result<(), SinkError>> + S
 /// any order, because several writers work at once and one may take over what another has left. Who needs the order goes
 /// by [`Record::rev`].
 ///
-/// It has a minute for each call; a transaction that takes longer is given up and tried again.
+/// It has a minute for each call, and 10 ms for each record in it; a transaction that takes longer is given up and tried again.
 ///
 /// Only write over the connection that is given, and do not commit: whatever else the sink does (a mail, a call) happens
 /// again when the transaction does.

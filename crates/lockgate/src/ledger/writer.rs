@@ -2,8 +2,8 @@
 //!
 //! **Promise:** an entry is acknowledged after it is committed, and trimmed after it is acknowledged; so whatever dies, and
 //! wherever, the entry is in the journal or in the ledger. When the database or the store is away, the writer waits, trying
-//! again with growing pauses, and goes on by itself; a database that falls silent is given up after a minute and asked over
-//! another connection. What a dead writer was given is taken over by another after
+//! again with growing pauses, and goes on by itself; a database that falls silent is given up after a minute or
+//! so and asked over another connection. What a dead writer was given is taken over by another after
 //! [`WriterConfig::claim_after`].
 //!
 //! ```text
@@ -37,9 +37,13 @@ use crate::store::{JournalPosition, JournalReader, JournalTaken, MAX_BATCH, Stor
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long the database may take for a batch, the sink included. Far longer than [`WriterConfig::claim_after`]: others have
-/// taken over by then.
+/// How long the database may take for a batch, the sink included, and how much longer for each record in it. A sink that asks
+/// a distant database about each record is slow, not silent: given up too soon, its batch would be given up for ever.
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
+const LONGER_PER_RECORD: Duration = Duration::from_millis(10);
+
+/// How many entries of each partition the first batch has: few, because an entry may be a thousand rows.
+const FIRST_ENTRIES: usize = 4;
 
 /// How often it is looked how far behind the ledger is.
 const TICK: Duration = Duration::from_secs(1);
@@ -221,7 +225,7 @@ impl Desk {
     async fn read(self: Arc<Self>, batches: mpsc::Sender<Batch>) {
         let partitions = self.store.partitions();
         let mut after = vec![JournalPosition::START; usize::from(partitions)];
-        let mut entries = 64;
+        let mut entries = FIRST_ENTRIES;
         let mut patience = Patience::NEW;
         while !self.stop.is_cancelled() {
             if self.under_way.load(Ordering::Acquire) == 0 {
@@ -334,7 +338,9 @@ impl Desk {
 
     /// A connection that has fallen silent (its server lost its power, a firewall forgot it) never ends by itself.
     async fn commit(&self, batch: &Batch) -> Result<Written, LedgerError> {
-        match tokio::time::timeout(LONGEST_WRITE, self.write_batch(batch)).await {
+        let records = u32::try_from(batch.arrivals.len()).unwrap_or(u32::MAX);
+        let patience = LONGEST_WRITE + LONGER_PER_RECORD * records;
+        match tokio::time::timeout(patience, self.write_batch(batch)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(fell_silent()),
         }
