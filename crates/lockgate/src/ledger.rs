@@ -168,7 +168,7 @@ impl Ledger {
 
     /// Lets this ledger's writers be a group of readers of their own: every group is given every entry, so two ledgers can be
     /// written from one store. A group that is given up must be dismissed
-    /// ([`Store::journal_dismiss`](crate::store::Store::journal_dismiss)), or the journal is kept for it for ever.
+    /// ([`Store::journal_dismiss`]), or the journal is kept for it for ever.
     ///
     /// # Errors
     ///

@@ -109,7 +109,9 @@ impl Journal {
     /// A group of readers is done with all up to there. Kept where the entries are.
     pub(in crate::store::memory) fn note_done(&mut self, group: &Name, through: u64) {
         match self {
-            Journal::Kept(_) => {}
+            Journal::Kept(_) => {
+                let _in_memory_only = (group, through);
+            }
             #[cfg(feature = "durable")]
             Journal::OnDisk(log) => log.note_done(group, through),
         }

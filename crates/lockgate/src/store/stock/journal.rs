@@ -23,6 +23,7 @@ impl JournalPosition {
     }
 
     /// The smallest position after this one.
+    #[cfg(feature = "redis")]
     pub(crate) const fn next(self) -> Self {
         match self.minor.checked_add(1) {
             Some(minor) => Self { minor, ..self },
