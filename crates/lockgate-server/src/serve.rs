@@ -12,6 +12,7 @@ use axum::serve::ListenerExt;
 use lockgate::Gate;
 use lockgate::config::Config;
 use lockgate::error::OpenError;
+use lockgate::ledger::Ledger;
 use lockgate::store::About;
 use lockgate::store::memory::MemoryStore;
 use tokio::net::TcpListener;
@@ -92,6 +93,9 @@ impl Server {
             None => Gate::open_with(&config.store, &config.gate).await,
         };
         let gate = gate.map_err(|why| StartError::new(why.to_string()))?;
+        if let (Some(ledger), Some(data)) = (&ledger, &data) {
+            refuse_a_journal_behind_the_ledger(ledger, &gate, data).await?;
+        }
         let about = gate.store().about().await.map_err(|why| StartError::new(why.to_string()))?;
         let listener =
             TcpListener::bind(config.listen).await.map_err(|why| cannot_listen(config.listen, &why))?;
@@ -181,6 +185,24 @@ impl AdminToken {
 fn open_embedded(data: &DataFolder, config: &Config) -> Result<Gate, OpenError> {
     let store = MemoryStore::open(data.journal_path(), config)?;
     Ok(Gate::on_with(Arc::new(store), config))
+}
+
+/// The embedded store believes its own journal. If that was lost or is an old copy, it would sell again what the ledger knows to
+/// be sold.
+async fn refuse_a_journal_behind_the_ledger(
+    ledger: &Ledger,
+    gate: &Gate,
+    data: &DataFolder,
+) -> Result<(), StartError> {
+    let ahead = ledger.ahead_of(gate.store().as_ref()).await;
+    let ahead = ahead.map_err(|why| StartError::new(why.to_string()))?;
+    let Some(first) = ahead.first() else { return Ok(()) };
+    let journal = data.journal_path().display().to_string();
+    Err(StartError::new(format!(
+        "the ledger knows more than {journal} about {} campaigns, the first of them {first:?}; move that file away (with its \
+         -wal and -shm) and run `lockgate recover --store sqlite:{journal} --ledger …`",
+        ahead.len()
+    )))
 }
 
 fn refuse_open_doors(config: &ServeConfig) -> Result<(), StartError> {

@@ -33,7 +33,12 @@ impl Recover {
         let text = if self.json { format!("{:#}\n", to_json(&recovery)) } else { to_text(&recovery) };
         // Whoever has stopped reading does not want to know.
         let _ = std::io::stdout().write_all(text.as_bytes());
-        Ok(())
+        match recovery.failed.first() {
+            Some((_, why)) => {
+                Err(format!("{} campaigns stay as they are; the first: {why}", recovery.failed.len()).into())
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -47,6 +52,7 @@ fn to_json(recovery: &Recovery) -> Value {
     json!({
         "open": recovery.open,
         "lost": recovery.lost(),
+        "failed": recovery.failed.iter().map(|(campaign, why)| json!({ "campaign": campaign.called(), "why": why })).collect::<Vec<_>>(),
         "recovered": recovery.campaigns.iter().map(campaign).collect::<Vec<_>>(),
     })
 }

@@ -164,6 +164,22 @@ fn an_embedded_server_can_have_a_ledger_too() {
     let csv = run(&["ledger", "export", "coupon", "summer", "--ledger", &ledger]);
     assert!(String::from_utf8_lossy(&csv.stdout).contains("1,alice,1,"), "{csv:?}");
     let journal = format!("sqlite:{}", journal_in(folder.path()));
+    // A file that was lost would be sold again; it is not served, but built anew.
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", journal_in(folder.path())));
+    }
+    let data = folder.path().to_str().unwrap();
+    let refused = run(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--ledger", &ledger]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("lockgate recover"), "{refused:?}");
+    let recovered = run(&["recover", "--store", &journal, "--ledger", &ledger]);
+    assert!(
+        String::from_utf8_lossy(&recovered.stdout).contains("1 campaigns are open; 0 changes"),
+        "{recovered:?}"
+    );
+    let server = ServerProcess::start(folder.path(), &["--ledger", &ledger]);
+    assert_eq!(issue(&server, "alice").1["seq"], 1);
+    assert_eq!(server.terminate(), Some(0));
     let audit = run(&["audit", "--store", &journal, "--ledger", &ledger]);
     assert!(audit.status.success(), "{audit:?}");
 }

@@ -83,6 +83,23 @@ impl Light {
 }
 
 impl CampaignAudit {
+    /// One that the store does not have.
+    fn lost(campaign: &Campaign) -> Self {
+        Self {
+            campaign: campaign.clone(),
+            rev: 0,
+            granted: 0,
+            persisted: 0,
+            in_flight: 0,
+            dead_lettered: 0,
+            dead_letters: 0,
+            missing: 0,
+            conflicts: 0,
+            forgotten: 0,
+            is_in_store: false,
+        }
+    }
+
     /// What it says in one word.
     #[must_use]
     pub fn light(&self) -> Light {
@@ -144,6 +161,8 @@ type Changes = BTreeMap<u64, i64>;
 struct Look {
     statuses: HashMap<Campaign, CampaignStatus>,
     in_flight: HashMap<Campaign, Changes>,
+    /// How far somebody has seen campaigns that are recovering.
+    marks: HashMap<Campaign, u64>,
 }
 
 impl Ledger {
@@ -162,16 +181,26 @@ impl Ledger {
         for partition in 0..store.partitions() {
             let statuses = statuses(store, partition).await?;
             let in_flight = self.in_flight(store, partition).await?;
-            looks.push(Look { statuses, in_flight });
+            let marks = store.epoch_read(partition).await?.missing.into_iter().collect();
+            looks.push(Look { statuses, in_flight, marks });
         }
         let (buried, known) = (self.book.buried().await?, self.book.campaigns().await?);
         let known: HashMap<_, _> = known.into_iter().map(|known| (known.campaign.clone(), known)).collect();
         let mut campaigns = Vec::new();
-        for Look { statuses, in_flight } in &looks {
+        for Look { statuses, in_flight, marks } in &looks {
             for (campaign, status) in statuses {
                 let changes = in_flight.get(campaign).cloned().unwrap_or_default();
                 let known = known.get(campaign);
-                campaigns.push(self.audit_one(store, campaign, *status, changes, known, &buried).await?);
+                let mut audit = self.audit_one(store, campaign, *status, changes, known, &buried).await?;
+                let marked = marks.get(campaign).map_or(0, |mark| mark.saturating_sub(status.rev));
+                audit.forgotten = audit.forgotten.max(marked);
+                campaigns.push(audit);
+            }
+            // Only a process remembers these.
+            let unknown =
+                |campaign: &&Campaign| !statuses.contains_key(*campaign) && !known.contains_key(*campaign);
+            for campaign in marks.keys().filter(unknown) {
+                campaigns.push(CampaignAudit { forgotten: marks[campaign], ..CampaignAudit::lost(campaign) });
             }
         }
         let is_in_store = |campaign: &Campaign| looks.iter().any(|look| look.statuses.contains_key(campaign));
@@ -212,10 +241,14 @@ impl Ledger {
             self.leave_out_what_is_persisted(known, &mut in_flight).await?;
         }
         let of_it = || buried.iter().filter(|buried| buried.campaign.as_ref() == Some(campaign));
-        let refused: Changes = of_it()
+        let mut refused: Changes = of_it()
             .filter(|buried| !buried.is_conflict && buried.rev <= rev)
             .map(|buried| (buried.rev, buried.granted))
             .collect();
+        // One that was replayed meanwhile is persisted.
+        if let Some(known) = known {
+            self.leave_out_what_is_persisted(known, &mut refused).await?;
+        }
         in_flight.retain(|change, _| !refused.contains_key(change));
         let somewhere = totals.rows + in_flight.len() as u64 + refused.len() as u64;
         Ok(CampaignAudit {
@@ -236,19 +269,8 @@ impl Ledger {
     /// A campaign that the ledger knows and the store does not.
     async fn audit_lost(&self, known: &Known) -> Result<CampaignAudit, LedgerError> {
         let totals = self.book.totals(known.id, u64::MAX).await?;
-        Ok(CampaignAudit {
-            campaign: known.campaign.clone(),
-            rev: 0,
-            granted: 0,
-            persisted: totals.granted,
-            in_flight: 0,
-            dead_lettered: 0,
-            dead_letters: 0,
-            missing: 0,
-            conflicts: 0,
-            forgotten: totals.rows,
-            is_in_store: false,
-        })
+        let lost = CampaignAudit::lost(&known.campaign);
+        Ok(CampaignAudit { persisted: totals.granted, forgotten: totals.rows, ..lost })
     }
 
     async fn leave_out_what_is_persisted(

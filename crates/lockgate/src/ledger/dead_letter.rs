@@ -82,12 +82,18 @@ impl DeadLetter {
     /// The same letter without that user; `None` when it is not the user's.
     pub(super) fn without(&self, user: &Name) -> Option<Self> {
         let mut record = self.arrival()?.record;
-        if record.user.as_ref() != Some(user) {
+        // Of a conflict, the reason says what the ledger has, with whose it is.
+        let is_in_reason = self.reason.contains(&named("user", user.as_str()));
+        let is_the_users = record.user.as_ref() == Some(user);
+        if !is_the_users && !is_in_reason {
             return None;
         }
-        record.user = None;
-        record.detail = record.detail.filter(|_| record.what != What::Bought);
-        Some(Self { content: written(&record), ..self.clone() })
+        if is_the_users {
+            record.user = None;
+            record.detail = record.detail.filter(|_| record.what != What::Bought);
+        }
+        let reason = if is_in_reason { ERASED_CONFLICT.to_owned() } else { self.reason.clone() };
+        Some(Self { content: written(&record), reason, ..self.clone() })
     }
 
     /// The values of its row.
@@ -175,10 +181,17 @@ fn written(record: &Record) -> String {
         [("user", record.user.as_ref().map(Name::as_str)), ("detail", record.detail.as_deref())]
     {
         if let Some(value) = value {
-            text.push_str(&format!(" {word}={}:{value}", value.len()));
+            text.push_str(&named(word, value));
         }
     }
     text
+}
+
+/// The reason of a conflict with what was an erased user's.
+const ERASED_CONFLICT: &str = "the ledger has this change with other content, of a user who was erased";
+
+fn named(word: &str, value: &str) -> String {
+    format!(" {word}={}:{value}", value.len())
 }
 
 /// Undoes [`written`].

@@ -38,10 +38,12 @@ impl Ledger {
     pub async fn erase(&self, store: &dyn Store, user: &Name) -> Result<Erasure, LedgerError> {
         let mut erasure = Erasure::default();
         for known in self.book.campaigns().await? {
-            let seqs = self.book.seqs_of(known.id, user).await?;
-            let Some(first) = seqs.first() else { continue };
-            let alias = Name::new("user", format!("erased {first}")).map_err(StoreError::from)?;
-            for some in seqs.chunks(MAX_BATCH) {
+            let Some(seqs) = self.book.seqs_of(known.id, user).await? else { continue };
+            let alias = format!("erased {}", seqs.first().copied().unwrap_or(0));
+            let alias = Name::new("user", alias).map_err(StoreError::from)?;
+            // Also when no number is the user's: something may be held.
+            let all = if seqs.is_empty() { vec![&seqs[..]] } else { seqs.chunks(MAX_BATCH).collect() };
+            for some in all {
                 match store.user_erase(&known.campaign, user, &alias, some).await? {
                     UserErase::Erased => {}
                     UserErase::Held => erasure.held.push(known.campaign.clone()),
@@ -70,8 +72,7 @@ impl Ledger {
             let Some(last) = page.last().cloned() else { return Ok(()) };
             for letter in page {
                 if let Some(without) = letter.without(user) {
-                    self.book.discard(&letter).await?;
-                    self.book.bury(std::slice::from_ref(&without)).await?;
+                    self.book.rewrite(&without).await?;
                 }
             }
             after = Some(last);

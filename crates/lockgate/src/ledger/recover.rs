@@ -26,6 +26,8 @@ use crate::store::{
 pub struct Recovery {
     /// What was missing something.
     pub campaigns: Vec<Recovered>,
+    /// What could not be recovered, and why. It stays recovering.
+    pub failed: Vec<(Campaign, String)>,
     /// How many campaigns are open now.
     pub open: u64,
 }
@@ -90,6 +92,10 @@ impl Ledger {
                 wait = wait.max(Some(left));
             }
         }
+        // Not before all of them were decided: nobody would look at this partition again.
+        if wait.is_some() {
+            return Ok(wait);
+        }
         let knows_nothing = seen.iter().all(|seen| seen.rev == 0);
         match store.epoch_settle(partition, knows_nothing).await? {
             EpochSettle::Settled => Ok(wait),
@@ -115,7 +121,30 @@ impl Ledger {
                 seen.insert(known.campaign.clone(), last.max(known.purged_rev));
             }
         }
+        // A dead letter was seen too.
+        for letter in self.book.buried().await?.into_iter().filter(|letter| !letter.is_conflict) {
+            if let Some(rev) = letter.campaign.and_then(|campaign| seen.get_mut(&campaign)) {
+                *rev = letter.rev.max(*rev);
+            }
+        }
         Ok(seen.into_iter().map(|(campaign, rev)| Seen { campaign, rev }).collect())
+    }
+
+    /// The campaigns of which the ledger knows more than the store does. For a store that notices nothing by itself: an embedded
+    /// one whose file was lost, or restored from an old copy. Nothing should be sold before there are none.
+    ///
+    /// # Errors
+    ///
+    /// When the store or the database does not answer.
+    pub async fn ahead_of(&self, store: &dyn Store) -> Result<Vec<Campaign>, LedgerError> {
+        let (known, mut ahead) = (self.book.campaigns().await?, Vec::new());
+        for partition in 0..store.partitions() {
+            let seen = self.seen(store, partition, &known).await?;
+            let answers = reopen(store, &seen).await?.into_iter();
+            let missing = answers.filter(|(_, answer)| matches!(answer, Reopen::Missing { .. }));
+            ahead.extend(missing.map(|(seen, _)| seen.campaign));
+        }
+        Ok(ahead)
     }
 
     /// Opens every campaign that is recovering: as it is where nothing is missing, and built anew where something is. Waits
@@ -147,8 +176,7 @@ impl Ledger {
                 match answer {
                     Reopen::Missing { rev, known: seen } => {
                         let known = known.iter().find(|known| known.campaign == campaign);
-                        recovery.campaigns.push(self.rebuild(store, campaign, known, rev, seen).await?);
-                        recovery.open += 1;
+                        self.recover_one(store, campaign, known, rev, seen, &mut recovery).await?;
                     }
                     Reopen::Open { .. } => recovery.open += 1,
                     Reopen::Early { .. } | Reopen::Unknown => {}
@@ -156,6 +184,32 @@ impl Ledger {
             }
         }
         Ok(recovery)
+    }
+
+    /// One that cannot be recovered is no reason to leave the others alone.
+    async fn recover_one(
+        &self,
+        store: &dyn Store,
+        campaign: Campaign,
+        known: Option<&Known>,
+        had: u64,
+        seen: u64,
+        recovery: &mut Recovery,
+    ) -> Result<(), LedgerError> {
+        // What retention has removed entirely was over: a store that still remembers it may forget it too.
+        if let Some(purged) = known.filter(|known| known.purged_rev >= seen) {
+            store.campaign_forget(&campaign, purged.purged_rev).await?;
+            return Ok(());
+        }
+        match self.rebuild(store, campaign.clone(), known, had, seen).await {
+            Ok(recovered) => {
+                recovery.open += 1;
+                recovery.campaigns.push(recovered);
+            }
+            Err(LedgerError::Refused(why)) => recovery.failed.push((campaign, why)),
+            Err(why) => return Err(why),
+        }
+        Ok(())
     }
 
     async fn rebuild(
@@ -172,20 +226,16 @@ impl Ledger {
                 purged.purged_rev
             )));
         }
-        let changes = self.all_that_was_written(store, &campaign, known).await?;
+        let mut changes = self.all_that_was_written(store, &campaign, known).await?;
         let last = changes.last_key_value().map_or(0, |(rev, _)| *rev);
-        let gaps = gaps(&changes);
         let found = last.max(had);
+        let mut lost = seen.max(found) - found;
         // What nobody has written down, the store may still have.
         if last > had {
+            lost += self.fill_the_gaps(&campaign, &mut changes).await?;
             apply_all(store, &campaign, &changes).await?;
         }
-        let lost_at_the_end = seen.max(found) - found;
-        finish(store, &campaign, found, lost_at_the_end).await?;
-        if last > had {
-            self.write_down_the_gaps(&campaign, &gaps).await?;
-        }
-        let lost = lost_at_the_end + if last > had { gaps.len() as u64 } else { 0 };
+        finish(store, &campaign, found, seen.max(found) - found).await?;
         tracing::warn!(?campaign, had, known = seen, found, lost, "a campaign was recovered");
         Ok(Recovered { campaign, had, known: seen, found, lost })
     }
@@ -237,16 +287,25 @@ impl Ledger {
         }
     }
 
-    /// So that the ledger has no hole where nothing will ever come.
-    async fn write_down_the_gaps(&self, campaign: &Campaign, gaps: &[u64]) -> Result<(), LedgerError> {
+    /// Counts as lost what nobody has written down, before the last that somebody has; how many changes that are. The ledger
+    /// says so first, so that it has no hole where nothing will ever come, also when this is interrupted.
+    async fn fill_the_gaps(&self, campaign: &Campaign, changes: &mut Changes) -> Result<u64, LedgerError> {
+        let last = changes.last_key_value().map_or(0, |(rev, _)| *rev);
+        let gaps: Vec<_> = (1..=last).filter(|rev| !changes.contains_key(rev)).collect();
+        if !matches!(changes.get(&1), Some((_, JournalChange::Opened { .. }))) {
+            return Err(LedgerError::Refused(format!(
+                "nobody has written down how {campaign:?} was opened, so it cannot be built anew"
+            )));
+        }
         let at = self.clock.wall();
         let lost = |rev: &u64| Arrival {
             part: 0,
             position: JournalPosition::START,
             record: Record::without_content(campaign.clone(), *rev, at, What::Lost),
         };
-        let lost: Vec<_> = gaps.iter().map(lost).collect();
-        self.book.write(&lost).await.map(drop)
+        self.book.write(&gaps.iter().map(lost).collect::<Vec<_>>()).await?;
+        changes.extend(gaps.iter().map(|rev| (*rev, (at, JournalChange::Lost { count: 1 }))));
+        Ok(gaps.len() as u64)
     }
 }
 
@@ -254,12 +313,6 @@ fn add(changes: &mut Changes, record: &Record) {
     if let Some(change) = record.change() {
         changes.insert(record.rev, (record.at, change));
     }
-}
-
-/// The numbers that nobody has written down, before the last that somebody has.
-fn gaps(changes: &Changes) -> Vec<u64> {
-    let last = changes.last_key_value().map_or(0, |(rev, _)| *rev);
-    (1..=last).filter(|rev| !changes.contains_key(rev)).collect()
 }
 
 async fn reopen(store: &dyn Store, seen: &[Seen]) -> Result<Vec<(Seen, Reopen)>, LedgerError> {
@@ -277,10 +330,12 @@ async fn apply_all(store: &dyn Store, campaign: &Campaign, changes: &Changes) ->
     let mut after = 0;
     while after < last {
         let through = last.min(after + MAX_BATCH as u64);
-        let entries = (after + 1..=through).map(|rev| {
-            let lost = || (Timestamp::from_micros(0), JournalChange::Lost { count: 1 });
-            let (at, change) = changes.get(&rev).cloned().unwrap_or_else(lost);
-            JournalEntry { position: JournalPosition::START, campaign: campaign.clone(), rev, at, change }
+        let entries = changes.range(after + 1..=through).map(|(rev, (at, change))| JournalEntry {
+            position: JournalPosition::START,
+            campaign: campaign.clone(),
+            rev: *rev,
+            at: *at,
+            change: change.clone(),
         });
         let step = Rebuild::Apply { after, entries: entries.collect() };
         expect_rev(campaign, store.campaign_rebuild(campaign, &step).await?, through)?;

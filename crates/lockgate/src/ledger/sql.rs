@@ -120,7 +120,9 @@ pub(super) trait Book: Send + Sync + 'static {
     fn last_rev(&self, campaign: i64) -> BookFuture<'_, u64>;
     fn records<'a>(&'a self, known: &'a Known, after: u64, limit: usize) -> BookFuture<'a, Vec<Record>>;
     fn revoked(&self, campaign: i64) -> BookFuture<'_, HashSet<u64>>;
-    fn seqs_of<'a>(&'a self, campaign: i64, user: &'a Name) -> BookFuture<'a, Vec<u64>>;
+    /// The numbers that are the user's; `None` when no row is.
+    fn seqs_of<'a>(&'a self, campaign: i64, user: &'a Name) -> BookFuture<'a, Option<Vec<u64>>>;
+    fn rewrite<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, ()>;
     fn erase<'a>(&'a self, user: &'a Name) -> BookFuture<'a, u64>;
     fn purge<'a>(&'a self, known: &'a Known, totals: Totals) -> BookFuture<'a, u64>;
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -627,15 +629,25 @@ impl<D: Dialect> Book for SqlBook<D> {
         })
     }
 
-    fn seqs_of<'a>(&'a self, campaign: i64, user: &'a Name) -> BookFuture<'a, Vec<u64>> {
+    fn seqs_of<'a>(&'a self, campaign: i64, user: &'a Name) -> BookFuture<'a, Option<Vec<u64>>> {
         Box::pin(async move {
             let sql = format!(
-                "SELECT DISTINCT seq FROM lockgate_ledger WHERE campaign = ? AND seq IS NOT NULL AND {} ORDER BY seq",
+                "SELECT DISTINCT seq FROM lockgate_ledger WHERE campaign = ? AND {} ORDER BY seq",
                 D::IS_USER
             );
             let rows =
                 self.fetch(&sql, &[Value::Integer(campaign), Value::Text(text(user.as_str()))]).await?;
-            Ok(numbers_in(rows).collect())
+            Ok((!rows.is_empty()).then(|| numbers_in(rows).collect()))
+        })
+    }
+
+    fn rewrite<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, ()> {
+        Box::pin(async move {
+            let [part, place, rev, _, _, _, reason, content, _] = letter.values();
+            let sql = "UPDATE lockgate_dead_letters SET reason = ?, content = ? WHERE part = ? AND place = ? AND rev = ?";
+            let mut connection = self.pool.acquire().await?;
+            D::execute(&mut connection, sql, &[reason, content, part, place, rev]).await?;
+            Ok(())
         })
     }
 

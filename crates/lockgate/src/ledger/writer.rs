@@ -14,7 +14,7 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -128,12 +128,13 @@ impl Writer {
             status: tells,
             metrics: Metrics::new(),
             under_way: AtomicUsize::new(0),
+            has_claimed: AtomicBool::new(false),
         });
         // One batch waits while another is written: more would only be older when they are.
         let (sender, receiver) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
         tasks.spawn_on(Arc::clone(&desk).read(sender), &runtime);
-        tasks.spawn_on(Arc::clone(&desk).write(receiver), &runtime);
+        tasks.spawn_on(Arc::clone(&desk).write_until_the_end(receiver), &runtime);
         tasks.spawn_on(desk.tick(), &runtime);
         Ok(Self { stop, status, tasks, shutdown_within })
     }
@@ -192,6 +193,8 @@ struct Desk {
     metrics: Metrics,
     /// How many batches were taken and are not acknowledged.
     under_way: AtomicUsize,
+    /// Whether something of others was taken over that the reader has not looked for yet.
+    has_claimed: AtomicBool,
 }
 
 /// What was taken in one go.
@@ -228,8 +231,9 @@ impl Desk {
         let mut entries = FIRST_ENTRIES;
         let mut patience = Patience::NEW;
         while !self.stop.is_cancelled() {
-            if self.under_way.load(Ordering::Acquire) == 0 {
-                // Nothing of ours is under way: what we were given and have not acknowledged was left behind.
+            if self.under_way.load(Ordering::Acquire) == 0 || self.has_claimed.swap(false, Ordering::AcqRel) {
+                // Nothing of ours is under way, so what we were given and have not acknowledged was left behind; or others'
+                // was. What is under way is given once more then, and found in the ledger.
                 after.fill(JournalPosition::START);
             }
             let batch = match self.take(&mut after, entries).await {
@@ -310,6 +314,14 @@ impl Desk {
                     self.metrics.gone.increment(1);
                 }
             }
+        }
+    }
+
+    /// A sink that panics ends its writer, and that is said: nothing that it was given is acknowledged.
+    async fn write_until_the_end(self: Arc<Self>, batches: mpsc::Receiver<Batch>) {
+        if let Err(panic) = tokio::spawn(Arc::clone(&self).write(batches)).await {
+            self.stop.cancel();
+            self.fail("the writer has ended, so start another", &panic);
         }
     }
 
@@ -394,7 +406,9 @@ impl Desk {
             let is_time_to_claim = since_claim >= self.config.claim_after / 2;
             let looked = tokio::time::timeout(LONGEST_WRITE, self.look_around(is_time_to_claim)).await;
             match looked.unwrap_or_else(|_| Err(fell_silent())) {
-                Ok(()) if self.under_way.load(Ordering::Acquire) == 0 => self.is_well(),
+                Ok(()) if self.under_way.load(Ordering::Acquire) == 0 && !self.stop.is_cancelled() => {
+                    self.is_well();
+                }
                 Ok(()) => {}
                 Err(why) => self.fail("the store cannot be looked after", &why),
             }
@@ -406,18 +420,21 @@ impl Desk {
     }
 
     async fn look_around(&self, is_time_to_claim: bool) -> Result<(), LedgerError> {
-        self.ledger.vouch(self.store.as_ref()).await?;
-        resolve_all(self.store.as_ref()).await?;
-        if is_time_to_claim {
-            self.claim().await?;
-        }
         let behind = self.look().await?;
         self.metrics.lag.set(behind.as_secs_f64());
         self.status.send_modify(|status| {
             status.behind = behind;
             status.looks += 1;
         });
-        Ok(())
+        if is_time_to_claim {
+            self.claim().await?;
+        }
+        // Last, because what cannot be done about a single campaign must not keep the rest waiting.
+        self.ledger.vouch(self.store.as_ref()).await?;
+        match resolve_all(self.store.as_ref()).await {
+            Err(StoreError::Recovering) | Ok(_) => Ok(()),
+            Err(why) => Err(why.into()),
+        }
     }
 
     fn is_well(&self) {
@@ -450,6 +467,7 @@ impl Desk {
         for partition in 0..self.store.partitions() {
             let claimed = self.store.journal_claim(partition, &self.reader, self.config.claim_after).await?;
             if claimed > 0 {
+                self.has_claimed.store(true, Ordering::Release);
                 tracing::warn!(claimed, partition, "took over entries that another writer has left");
             }
         }

@@ -226,6 +226,7 @@ async fn a_failover_that_loses_writes_is_recovered_with_exactly_that_loss() {
 
     let at_work = writer(&ledger, &gate).await;
     assert_eq!(state_of(&gate, "c").await, Some(CampaignState::Recovering));
+    assert_eq!(light(&ledger, &gate).await, Light::Red, "only a process remembers what is missing");
     let recovery = recover(&ledger, &gate).await;
     let [of_coupon] = &recovery.campaigns[..] else { panic!("{recovery:?}") };
     assert_eq!((of_coupon.had, of_coupon.known, of_coupon.lost), (16, 23, lost.len() as u64));
@@ -238,6 +239,64 @@ async fn a_failover_that_loses_writes_is_recovered_with_exactly_that_loss() {
     }
     finish(at_work).await;
     assert_eq!(winners(&ledger, &coupon("c")).await, told);
+    assert_eq!(light(&ledger, &gate).await, Light::Green);
+}
+
+/// Somebody has deleted rows from the ledger, and then Redis forgets everything: the hole is a loss, and said to be one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hole_in_the_ledger_is_counted_as_lost() {
+    let base = Base::postgres().await;
+    let redis = Redis::start(Persistence::Off).unwrap();
+    let (gate, ledger) = (gate_on(&redis.url()).await, base.ledger().await);
+    let at_work = writer(&ledger, &gate).await;
+    let mut told = issue(&gate, "c", 0..10).await;
+    at_work.drained().await;
+    let sql = base.sql().await;
+    sql.run("DELETE FROM lockgate_ledger WHERE rev IN (5, 6)").await;
+    restart(&redis);
+    let recovery = recover(&ledger, &gate).await;
+    assert_eq!(recovery.lost(), 2, "{recovery:?}");
+    for seq in [4, 5] {
+        told.remove(&seq);
+    }
+    all_are_told_the_same(&gate, "c", &told).await;
+    finish(at_work).await;
+    assert_eq!(winners(&ledger, &coupon("c")).await, told);
+    assert_eq!(light(&ledger, &gate).await, Light::Green);
+
+    // Without the opening there is nothing to build on; the others are recovered all the same.
+    let at_work = writer(&ledger, &gate).await;
+    issue(&gate, "other", 0..3).await;
+    at_work.drained().await;
+    sql.run(
+        "DELETE FROM lockgate_ledger WHERE rev = 1 AND campaign = (SELECT MIN(id) FROM lockgate_campaigns)",
+    )
+    .await;
+    restart(&redis);
+    let recovery = recover(&ledger, &gate).await;
+    assert_eq!((recovery.campaigns.len(), recovery.failed.len()), (1, 1), "{recovery:?}");
+    assert!(recovery.failed[0].1.contains("was opened"), "{recovery:?}");
+    finish(at_work).await;
+}
+
+/// What retention has removed is not missed, neither by a process that has seen it nor by `recover`.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_purged_is_not_missed() {
+    let base = Base::sqlite().await;
+    let redis = Redis::start(Persistence::Off).unwrap();
+    let (gate, ledger) = (gate_on(&redis.url()).await, base.ledger().await);
+    let at_work = writer(&ledger, &gate).await;
+    issue(&gate, "old", 0..5).await;
+    let told = issue(&gate, "running", 0..5).await;
+    gate.coupon("old").unwrap().close().await.unwrap();
+    at_work.drained().await;
+    ledger.purge(gate.store().as_ref(), &coupon("old"), Duration::ZERO).await.unwrap();
+    restart(&redis);
+    let recovery = recover(&ledger, &gate).await;
+    assert_eq!((recovery.campaigns.len(), recovery.failed.len()), (1, 0), "{recovery:?}");
+    all_are_told_the_same(&gate, "running", &told).await;
+    assert_eq!(gate.store().epoch_read(0).await.unwrap().missing, []);
+    finish(at_work).await;
     assert_eq!(light(&ledger, &gate).await, Light::Green);
 }
 

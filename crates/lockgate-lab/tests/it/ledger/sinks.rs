@@ -124,3 +124,27 @@ async fn a_table_that_is_missing_is_waited_for_and_buries_nobody() {
     assert_eq!((status.rows, status.dead_letters, status.failing), (21, 0, None));
     assert_eq!(sql.number("SELECT COUNT(*) FROM user_coupon").await, 20);
 }
+
+/// Not only a database can fail a sink.
+struct Panics;
+
+impl Sink<Postgres> for Panics {
+    fn write<'a>(&'a self, _: &'a mut PgConnection, _: &'a [Record]) -> SinkFuture<'a> {
+        panic!("a mistake in a sink")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_panics_is_said_and_nothing_is_lost() {
+    let (_base, pool) = with_table().await;
+    let (_redis, gate) = on_redis().await;
+    let told = issue(&gate, "c", 0..5).await;
+    let panicking = Ledger::with_sink(pool.clone(), Panics).await.unwrap();
+    let writer = panicking.start(gate.store(), quick()).unwrap();
+    let is_said = async || writer.status().failing.is_some_and(|why| why.contains("start another"));
+    assert!(eventually_async(Duration::from_secs(20), is_said).await, "{:?}", writer.status());
+    writer.shutdown().await;
+    let ledger = Ledger::on(pool).await.unwrap();
+    write_all(&ledger, &gate).await;
+    assert_eq!(winners(&ledger, &coupon("c")).await, told);
+}

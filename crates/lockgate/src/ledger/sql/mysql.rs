@@ -14,6 +14,9 @@ const SCHEMA: &str = include_str!("../../../migrations/mysql/0001_ledger.sql");
 /// How many records one statement inserts: always so many while there are, so that one statement is prepared once.
 const AT_ONCE: usize = 1_000;
 
+/// With so many bytes of text, a statement has fewer records.
+const LONG_TEXTS: usize = 2 * 1024 * 1024;
+
 impl Dialect for MySql {
     const INTEGER: &'static str = "SIGNED";
     const FIND_CAMPAIGN: &'static str = "SELECT id FROM lockgate_campaigns WHERE digest = MD5(?)";
@@ -45,7 +48,7 @@ impl Dialect for MySql {
         ids: &HashMap<Campaign, i64>,
         arrivals: &[Arrival],
     ) -> Result<(), sqlx::Error> {
-        for some in arrivals.chunks(AT_ONCE) {
+        for some in arrivals.chunks(AT_ONCE).flat_map(in_packets) {
             let values: Vec<_> = some
                 .iter()
                 .flat_map(|arrival| record_values(ids[&arrival.record.campaign], &arrival.record))
@@ -57,6 +60,16 @@ impl Dialect for MySql {
         }
         Ok(())
     }
+}
+
+/// The longest texts of a thousand records would not fit into one packet (16 MiB, unless somebody has said otherwise).
+fn in_packets(some: &[Arrival]) -> impl Iterator<Item = &[Arrival]> {
+    let length = |arrival: &Arrival| {
+        let user = arrival.record.user.as_ref().map_or(0, |user| user.as_str().len());
+        user + arrival.record.detail.as_ref().map_or(0, String::len)
+    };
+    let is_long = some.iter().map(length).sum::<usize>() > LONG_TEXTS;
+    some.chunks(if is_long { AT_ONCE / 20 } else { AT_ONCE })
 }
 
 async fn migrate_alone(connection: &mut MySqlConnection) -> Result<i64, sqlx::Error> {

@@ -22,7 +22,7 @@ pub(super) fn epoch_settle(_: &mut Stock<'_>, _if_empty: bool) -> EpochSettle {
 pub(super) fn campaign_reopen(stock: &mut Stock<'_>, seen: &[Seen]) -> Vec<Reopen> {
     let reopen = |seen: &Seen| match (stock.shelves.rev_of(&seen.campaign), seen.rev) {
         (0, 0) => Reopen::Unknown,
-        (0, known) => Reopen::Missing { rev: 0, known },
+        (rev, known) if rev < known => Reopen::Missing { rev, known },
         (rev, _) => Reopen::Open { rev },
     };
     seen.iter().map(reopen).collect()

@@ -74,7 +74,7 @@ pub enum Reopen {
 pub enum Rebuild {
     /// Forgets what there is.
     Begin,
-    /// Repeats what was written down: in the order of the numbers, at most [`MAX_BATCH`](super::MAX_BATCH) changes.
+    /// Repeats what was written down: in the order of the numbers, at most [`MAX_BATCH`] changes.
     Apply {
         /// The number of the last change before these.
         after: u64,

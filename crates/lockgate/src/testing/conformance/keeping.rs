@@ -59,7 +59,9 @@ pub async fn user_erase(home: &Home) {
     home.buy(&deal, "a", 2).await;
     home.buy(&deal, "b", 1).await;
     home.buy(&deal, "a", 3).await;
-    assert_eq!(erase(&deal, "a", &[1, 2, 3]).await, UserErase::Erased, "what is another's stays so");
+    assert_eq!(erase(&deal, "a", &[1, 2]).await, UserErase::Erased, "what is another's stays so");
+    assert_eq!(erase(&deal, "a", &[3]).await, UserErase::Erased, "the rest of them");
+    assert_eq!(home.revoke(&deal, "a", 3).await, Revoke::NotGranted);
     assert_eq!(home.share(&deal, "a").await.granted, 0);
     assert_eq!(home.share(&deal, "erased a").await.granted, 5);
     assert_eq!(home.revoke(&deal, "a", 1).await, Revoke::NotGranted);

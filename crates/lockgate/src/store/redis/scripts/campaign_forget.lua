@@ -27,16 +27,22 @@ local rev = tonumber(ARGV[2])
 local run = ARGV[3]
 -- include the stock's rules
 -- include shared/reading.lua
-if denied then
+local marked = tonumber(redis.call('HGET', marks, named) or 0)
+local is_known = denied and marked <= rev and (not shelf or shelf.rev <= rev)
+if denied and not is_known then
   return denied
 end
-sweep(shelf)
-if state_of(shelf) ~= 'closed' or shelf.held > 0 then
+if not denied then
+  sweep(shelf)
+end
+-- Of what cannot be trusted, whoever asks knows at least as much as anybody has seen, and that it was over.
+if not denied and (state_of(shelf) ~= 'closed' or shelf.held > 0) then
   return 'not-over'
-elseif shelf.rev ~= rev then
+elseif not denied and shelf.rev ~= rev then
   return 'changed ' .. text(shelf.rev)
 end
 -- Not at once: it may be millions of members.
 redis.call('UNLINK', campaign, members, due)
 redis.call('ZREM', campaigns_list, named)
+redis.call('HDEL', marks, named)
 return 'forgotten'

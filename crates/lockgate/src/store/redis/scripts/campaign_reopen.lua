@@ -27,8 +27,14 @@ local function reopen(key, named, seen)
   local state = redis.call('GET', key)
   local rev = state and struct.unpack('>d', state, 33) or 0
   local its_stamp = state and struct.unpack('>d', state, 74) or -1
-  if its_stamp == stamp then
+  if its_stamp == stamp and rev >= seen then
     return 'open ' .. text(rev)
+  end
+  -- Also what was trusted is not any more when somebody has seen more of it: it was opened anew, or rolled back, before anybody
+  -- noticed. And what is not trusted under this run must not be under an earlier one: a server may come back into its office.
+  if state and its_stamp ~= 0 then
+    state = string.sub(state, 1, 73) .. struct.pack('>d', 0)
+    redis.call('SET', key, state)
   end
   local marked = tonumber(redis.call('HGET', marks, named) or 0)
   local known = math.max(seen, marked)

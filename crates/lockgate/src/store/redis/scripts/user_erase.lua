@@ -35,13 +35,14 @@ end
 sweep(shelf)
 
 local share = redis.call('HGET', members, 'u' .. user)
-if not share then
-  return 'erased'
-elseif shelf.is_coupon and string.sub(share, 1, 1) == 'h' or not shelf.is_coupon and not string.find(share, ':0$') then
+if share and (shelf.is_coupon and string.sub(share, 1, 1) == 'h' or not shelf.is_coupon and not string.find(share, ':0$')) then
   return 'held'
 end
-redis.call('HDEL', members, 'u' .. user)
-redis.call('HSET', members, 'u' .. alias, share)
+if share then
+  redis.call('HDEL', members, 'u' .. user)
+  redis.call('HSET', members, 'u' .. alias, share)
+end
+-- Also when the share has gone to the alias before: there may be more numbers than one call takes.
 for place = 4, shelf.is_coupon and 0 or #arguments - 1 do
   local grant_of = redis.call('HGET', members, 's' .. arguments[place])
   local quantity, its_user = string.match(grant_of or '', '^(%d+):(.*)$')
