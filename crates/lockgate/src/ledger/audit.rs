@@ -166,8 +166,7 @@ struct Look {
 }
 
 impl Ledger {
-    /// Looks whether everything that the store has decided is in the ledger, on its way, or a dead letter. Counts every row:
-    /// a million take the database about a second.
+    /// Looks whether everything that the store has decided is in the ledger, on its way, or a dead letter. Counts every row.
     ///
     /// # Errors
     ///
