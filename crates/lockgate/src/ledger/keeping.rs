@@ -1,5 +1,6 @@
 //! What is not kept: old campaigns, and users who want to be forgotten.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +38,14 @@ impl Ledger {
     /// Dropping the future leaves it unknown how much of it happened; it can be done again.
     pub async fn erase(&self, store: &dyn Store, user: &Name) -> Result<Erasure, LedgerError> {
         let mut erasure = Erasure::default();
+        let mut in_letters = self.seqs_in_letters(user).await?;
         for known in self.book.campaigns().await? {
-            let Some(seqs) = self.book.seqs_of(known.id, user).await? else { continue };
+            let (in_rows, in_letters) =
+                (self.book.seqs_of(known.id, user).await?, in_letters.remove(&known.campaign));
+            if in_rows.is_none() && in_letters.is_none() {
+                continue;
+            }
+            let seqs = [in_rows.unwrap_or_default(), in_letters.unwrap_or_default()].concat();
             let alias = format!("erased {}", seqs.first().copied().unwrap_or(0));
             let alias = Name::new("user", alias).map_err(StoreError::from)?;
             // Also when no number is the user's: something may be held.
@@ -63,6 +70,21 @@ impl Ledger {
         })
         .await?;
         Ok(erasure)
+    }
+
+    /// The numbers that are the user's and could not be written.
+    async fn seqs_in_letters(&self, user: &Name) -> Result<HashMap<Campaign, Vec<u64>>, LedgerError> {
+        let mut found: HashMap<Campaign, Vec<u64>> = HashMap::new();
+        let mut after = None;
+        loop {
+            let page = self.dead_letters(after.as_ref(), MAX_PAGE).await?;
+            let Some(last) = page.last().cloned() else { return Ok(found) };
+            let records = page.iter().filter_map(|letter| Some(letter.arrival()?.record));
+            for record in records.filter(|record| record.user.as_ref() == Some(user)) {
+                found.entry(record.campaign).or_default().extend(record.seq);
+            }
+            after = Some(last);
+        }
     }
 
     async fn erase_from_letters(&self, user: &Name) -> Result<(), LedgerError> {

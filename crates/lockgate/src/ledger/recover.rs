@@ -354,7 +354,8 @@ fn expect_rev(campaign: &Campaign, rebuilt: Rebuilt, expected: u64) -> Result<()
     match rebuilt {
         Rebuilt::Done { rev } | Rebuilt::Open { rev } if rev == expected => Ok(()),
         other => Err(LedgerError::Refused(format!(
-            "{campaign:?} was being recovered by somebody else too ({other:?} instead of {expected}); try again"
+            "{campaign:?} was being recovered by somebody else too ({other:?} instead of {expected}), so try again; or it is open in \
+             an embedded store with an old journal, so move that file away first"
         ))),
     }
 }

@@ -148,3 +148,20 @@ async fn a_sink_that_panics_is_said_and_nothing_is_lost() {
     write_all(&ledger, &gate).await;
     assert_eq!(winners(&ledger, &coupon("c")).await, told);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_whose_grant_is_a_dead_letter_can_be_erased_too() {
+    let (_base, pool) = with_table().await;
+    let (redis, gate) = on_redis().await;
+    let refuses = Arc::new(AtomicBool::new(true));
+    let ledger = Ledger::with_sink(pool, UserCoupons { refuses }).await.unwrap();
+    issue(&gate, "c", 0..5).await;
+    assert_eq!(write_all(&ledger, &gate).await.dead_letters, 1);
+    let user = lockgate::key::Name::new("user", "user-3").unwrap();
+    ledger.erase(gate.store().as_ref(), &user).await.unwrap();
+    let letters = ledger.dead_letters(None, 10).await.unwrap();
+    assert!(letters.len() == 1 && !letters[0].content.contains("user-3"), "{letters:?}");
+    let members = redis.command(&["HKEYS", "lg:{0}:coupon-members:c"]).unwrap();
+    assert!(!format!("{members:?}").contains("user-3"), "{members:?}");
+    assert_eq!(light(&ledger, &gate).await, Light::Yellow, "it is still one of the five");
+}
