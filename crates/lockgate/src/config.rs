@@ -41,6 +41,16 @@ pub struct Config {
     /// When the server behind the store has changed (restart, failover, restored from a file), for how long (3 s) campaigns
     /// answer `Recovering` at least, so that every process can say how far it has seen them.
     pub recovery_grace: Duration,
+    /// When the server behind the store has changed (restart, failover, restored from a file), for how long nobody is newly
+    /// given a lock: the old server may have given one away of which the new one does not know. Should be the longest lease
+    /// that anybody uses, the claim included. Whoever held a lock then and is known to the new server may keep it; everybody
+    /// else waits, also behind a Redis that is used for the first time. Must be the same in all processes. `None` (the
+    /// default): two may hold a lock after a failover until the older lease ends, and only the fence tells them apart. The
+    /// embedded store needs none: its locks end with the process. See *When the master changes* in `docs/guarantees.md`.
+    ///
+    /// What it costs beside the wait: one more read in the store per grant, and a waiter that dies delays the others by the
+    /// claim lease even if its connection is closed.
+    pub quarantine: Option<Duration>,
     /// How many journal entries a store in memory keeps at the most; `None`: all, until they are trimmed.
     pub journal_limit: Option<usize>,
     /// How to talk to Redis; unused by the embedded store.
@@ -59,6 +69,7 @@ impl Default for Config {
             order_deadline: Duration::from_secs(10),
             ledger_decides: false,
             recovery_grace: Duration::from_secs(3),
+            quarantine: None,
             journal_limit: None,
             redis,
             clock: Clock::system(),
@@ -92,6 +103,13 @@ pub struct RedisConfig {
     /// Accept a server whose `maxmemory-policy` may evict keys. What it costs: an evicted lock has two holders,
     /// an evicted campaign is unknown.
     pub allow_eviction: bool,
+    /// A lock counts as given, or as renewed, when so many replicas of its master have it. 0, the default: as soon as the master
+    /// says so, and a failover may forget it. What it costs: a second round trip for every grant, and nobody gets a lock
+    /// while there are not so many replicas. See *When the master changes* in `docs/guarantees.md`.
+    pub wait_replicas: u32,
+    /// For how long to wait for [`wait_replicas`](Self::wait_replicas) (500 ms); after that the lock is given back, and the caller
+    /// is told. Should be shorter than the claim lease and than any other.
+    pub wait_replicas_for: Duration,
     /// Over how many partitions the names of a cluster are spread. Fixed for ever at first use.
     pub cluster_partitions: u16,
 }
@@ -107,6 +125,8 @@ impl Default for RedisConfig {
             call_timeout: Duration::from_secs(3),
             ca_file: None,
             allow_eviction: false,
+            wait_replicas: 0,
+            wait_replicas_for: Duration::from_millis(500),
             cluster_partitions: 64,
         }
     }

@@ -286,6 +286,18 @@ impl Keyspace {
         format!("{}:{{{partition}}}:marks", self.namespace)
     }
 
+    /// The key that says since which run of the server a partition's locks may be given away, and from when on.
+    #[must_use]
+    pub fn quarantine(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:quarantine", self.namespace)
+    }
+
+    /// The key that is written in order to see that replicas have everything that was written before.
+    #[must_use]
+    pub fn replicated(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:replicated", self.namespace)
+    }
+
     /// The key of the list of a partition's campaigns.
     #[must_use]
     pub fn campaigns(&self, partition: u16) -> String {

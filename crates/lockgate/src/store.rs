@@ -98,6 +98,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// all that were given out before: whoever guards something by fences can shut the old holder out with it.
     fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence>;
 
+    /// Returns when what `token` has of `mutex` would survive the store's master, as far as the store was told to see to that:
+    /// whether the token has it, then. It does not when the master that answers is another one than the one that gave it
+    /// away, and has not heard of it. A store without replicas, or that was not told, knows of nothing to wait for.
+    ///
+    /// Not an operation: it changes nothing that anybody can see.
+    fn replicated<'a>(&'a self, _mutex: &'a Name, _token: &'a Token) -> Answer<'a, bool> {
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
     /// From now on, and as soon as the store can, `listener` hears what concerns `ear`. Ends when the answer is
     /// dropped. One listener per ear.
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing;

@@ -12,17 +12,20 @@
 //! - It asks *is it mine?* in good time: after the holder's lease, after a claim lease for each that is ahead, and otherwise
 //!   every few seconds; at once when the subscription comes back. Asking is the same call as the first one, so it also
 //!   queues again, at the head, when the turn was missed.
+//! - What it is given counts when it [can be relied on](can_be_relied_on), and is given back otherwise.
 //! - It ends when nobody waits any more, and then gives back whatever it has.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::desk::ToGiveBack;
+use super::desk::{Desk, ToGiveBack};
 use super::error::LockError;
 use super::news::{PushedGrant, Registry};
 use super::room::{Grant, Room};
 use crate::clock::{Moment, Timestamp};
-use crate::store::{Acquire, Attempt, IfTaken, Token};
+use crate::error::StoreError;
+use crate::key::Name;
+use crate::store::{Acquire, Attempt, Fences, IfTaken, Token};
 
 /// A lost message costs its waiter no more than this.
 const ASK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
@@ -68,13 +71,13 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
             None => desk.store.mutex_acquire(&room.name, &attempt).await,
         };
         let next = match answer {
-            Ok(Acquire::Granted { fences, lease_left }) => {
-                let trusted_until = sent_at + lease_left;
+            Ok(Acquire::Granted { fences, lease_left }) => Next::Begin(Given {
+                fences,
+                trusted_until: sent_at + lease_left,
+                others_wait: has_queued,
                 // One that has waited may have been given it before this answer, by a push that is late or lost.
-                let (others_wait, is_claim) =
-                    (has_queued, has_queued || lease_left < terms.lease.length() / 2);
-                return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
-            }
+                is_claim: has_queued || lease_left < terms.lease.length() / 2,
+            }),
             Ok(Acquire::Taken { .. }) => {
                 // As long as nothing is heard (the subscription may be forbidden), it tries again.
                 if tokio::time::timeout(PAUSE, desk.listening()).await.is_ok() {
@@ -87,7 +90,9 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
                 attempt.if_taken = IfTaken::QueueAgain;
                 let ask_at = desk.clock.monotonic() + ask_after(ahead, lease_left, desk.claim);
                 let pair = Pair { ours: sent_at, theirs: now };
-                wait_for_the_grant(&expecting, &desk.clock, pair, ask_at).await
+                let next = wait_for_the_grant(&expecting, &desk.clock, pair, ask_at).await;
+                desk.metrics.passed_remotely.increment(u64::from(matches!(next, Next::Begin(_))));
+                next
             }
             Err(why) if has_queued || have_waited => {
                 release(&room, yielding.as_ref().map(Old::token));
@@ -104,10 +109,23 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
             }
         };
         yielding = None;
-        if let Next::Begin(push, trusted_until) = next {
-            desk.metrics.passed_remotely.increment(1);
-            let (fences, others_wait, is_claim) = (push.fences, true, true);
-            return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
+        if let Next::Begin(Given { fences, trusted_until, others_wait, is_claim }) = next {
+            match can_be_relied_on(&desk, &room.name, &token, trusted_until).await {
+                Ok(true) => {
+                    let grant = Grant { expecting, fences, trusted_until, others_wait, is_claim };
+                    return room.begin_tenure(grant);
+                }
+                Ok(false) => {}
+                Err(why) => {
+                    release(&room, [token]);
+                    if !has_queued && !have_waited {
+                        return room.search_failed(&LockError::Store(why));
+                    }
+                    tracing::warn!(name = %room.name, %why, "a lock that was given cannot be relied on; trying again");
+                    // Its token has given it back, and can have it no more.
+                    return room.seek_anew(PAUSE);
+                }
+            }
         }
         if desk.is_closing() {
             room.search_failed(&LockError::ShuttingDown);
@@ -155,7 +173,30 @@ struct Pair {
 
 enum Next {
     Ask,
-    Begin(PushedGrant, Moment),
+    Begin(Given),
+}
+
+/// What the store has given to the search's token.
+struct Given {
+    fences: Fences,
+    trusted_until: Moment,
+    others_wait: bool,
+    is_claim: bool,
+}
+
+/// Whether what the store has given, in its answer or by a push, may be handed out: it would survive the store's master, as far
+/// as that was asked for, and there is still time. If not, it is to be asked for again.
+///
+/// This is the one place where a tenure waits for that. What is passed on inside the process is the same token's in the store,
+/// so whoever has it there next need not wait again; and a renewal does not count before it would survive too, which is
+/// the store's to see to.
+pub(super) async fn can_be_relied_on(
+    desk: &Desk,
+    name: &Name,
+    token: &Token,
+    trusted_until: Moment,
+) -> Result<bool, StoreError> {
+    Ok(desk.store.replicated(name, token).await? && desk.clock.monotonic() < trusted_until)
 }
 
 async fn wait_for_the_grant(
@@ -176,7 +217,7 @@ async fn wait_for_the_grant(
     }
     let trusted_until = deadline(&push, pair);
     if clock.monotonic() < trusted_until {
-        Next::Begin(push, trusted_until)
+        Next::Begin(Given { fences: push.fences, trusted_until, others_wait: true, is_claim: true })
     } else {
         // Too late to rely on it; if it is still ours, the answer says so.
         Next::Ask
@@ -200,7 +241,7 @@ fn release(room: &Arc<Room>, tokens: impl IntoIterator<Item = Token>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Fence, Fences};
+    use crate::store::Fence;
 
     fn push(granted_at: u64, heard_at_ms: u64) -> PushedGrant {
         PushedGrant {

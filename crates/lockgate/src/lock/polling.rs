@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::desk::Desk;
 use super::error::LockError;
 use super::guard::MutexGuard;
+use super::hand_off::can_be_relied_on;
 use super::news::Registry;
 use super::owner::Owner;
 use super::room::{Grant, Room};
@@ -70,10 +71,21 @@ impl Wish {
         let sent_at = desk.clock.monotonic();
         match desk.store.mutex_acquire(name, &attempt).await {
             Ok(Acquire::Granted { fences, lease_left }) => {
+                let trusted_until = sent_at + lease_left;
+                match can_be_relied_on(desk, name, &token, trusted_until).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        desk.release_in_background(name.clone(), token);
+                        return Ok(Try::Taken { lease_left: Duration::ZERO });
+                    }
+                    Err(why) => {
+                        desk.release_in_background(name.clone(), token);
+                        return Err(why.into());
+                    }
+                }
                 let Some((mut outcome, _)) = room.enter(*terms, owner.clone()) else {
                     return Err(LockError::ShuttingDown);
                 };
-                let trusted_until = sent_at + lease_left;
                 let (others_wait, is_claim) = (false, false);
                 room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
                 outcome.try_recv().unwrap_or(Err(LockError::ShuttingDown)).map(Try::Got)

@@ -237,6 +237,15 @@ impl Room {
         }
     }
 
+    /// The search has to begin anew, after a while, for whoever still waits then.
+    pub(super) fn seek_anew(self: &Arc<Self>, after: std::time::Duration) {
+        let room = Arc::clone(self);
+        self.desk.spawn(async move {
+            tokio::time::sleep(after).await;
+            hand_off::seek(room, None, true).await;
+        });
+    }
+
     /// The search has failed: all who wait are told.
     pub(super) fn search_failed(&self, why: &LockError) {
         let mut inner = self.inner();

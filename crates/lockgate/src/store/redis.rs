@@ -16,6 +16,7 @@
 //!         url.rs       where that is
 //! greeting.rs          what is checked before a server is trusted
 //! guardian.rs          what is checked when it is another one than before
+//! replicas.rs          waits until replicas have what it has done
 //! ```
 
 use std::sync::Arc;
@@ -53,6 +54,7 @@ mod link;
 mod mutex;
 mod order;
 mod order_across;
+mod replicas;
 mod script;
 mod url;
 
@@ -60,6 +62,7 @@ use self::ear::Stations;
 use self::guardian::Guardian;
 use self::lane::{Endpoint, trusted_certificates};
 use self::link::{Link, explain_no_connection};
+use self::replicas::Replicas;
 use self::script::Scripts;
 use self::url::{Master, RedisUrl, Topology};
 
@@ -71,6 +74,15 @@ pub struct RedisStore {
     scripts: Arc<Scripts>,
     stations: Arc<Stations>,
     guardian: Arc<Guardian>,
+    caution: Arc<Caution>,
+}
+
+/// What is done about a master that may be replaced by one that knows less.
+struct Caution {
+    /// Who must have a lock before it counts, if anybody must.
+    replicas: Option<Arc<Replicas>>,
+    has_quarantine: bool,
+    clock: Clock,
 }
 
 impl RedisStore {
@@ -93,11 +105,16 @@ impl RedisStore {
         let runs = greeting::check_servers(&link, &config.redis).await?;
         greeting::agree_on_layout(&link, &keys).await?;
         greeting::check_channels(&link, &keys).await?;
-        let scripts = Scripts::new(&mutex::house(config.claim, &keys, link.is_cluster()));
+        let scripts = Scripts::new(&mutex::house(config, &keys, link.is_cluster()));
         let stations = Arc::new(stations(&url, config)?);
         let guardian = Arc::new(Guardian::new(!config.ledger_decides, config.recovery_grace));
+        let caution = Arc::new(Caution {
+            replicas: Replicas::wanted(&url, &config.redis, &keys, config.clock.clone()).await?,
+            has_quarantine: config.quarantine.is_some(),
+            clock: config.clock.clone(),
+        });
         let (link, scripts) = (Arc::new(link), Arc::new(scripts));
-        let store = Self { link, keys, scripts, stations, guardian };
+        let store = Self { link, keys, scripts, stations, guardian, caution };
         tokio::spawn(guardian::Watch::over(&store, runs).run());
         store.begin().await.map_err(|why| explain_no_connection(store.link.shown_url(), &why.to_string()))?;
         Ok(store)
@@ -150,7 +167,8 @@ fn stations(url: &RedisUrl, config: &Config) -> Result<Stations, OpenError> {
         |master: &Master| Endpoint::of(master, trusted_certificates(&config.redis)?, ProtocolVersion::RESP3);
     let endpoints = masters.iter().map(endpoint).collect::<redis::RedisResult<_>>();
     let endpoints = endpoints.map_err(|why| explain_no_connection(&url.shown, &why.to_string()))?;
-    Ok(Stations::new(endpoints, &config.redis))
+    let is_cluster = matches!(url.topology, Topology::Cluster { .. });
+    Ok(Stations::new(endpoints, is_cluster, &config.redis))
 }
 
 impl Store for RedisStore {
@@ -181,6 +199,10 @@ impl Store for RedisStore {
 
     fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence> {
         Box::pin(mutex::mutex_break(self, mutex))
+    }
+
+    fn replicated<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, bool> {
+        Box::pin(mutex::replicated(self, mutex, token))
     }
 
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {

@@ -196,6 +196,11 @@ impl Store for BreakableStore {
         self.meet(self.inner.mutex_break(mutex))
     }
 
+    /// Whole whatever is in force: the store inside has replicas or not.
+    fn replicated<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, bool> {
+        self.inner.replicated(mutex, token)
+    }
+
     /// News get lost when the store is [deafened](BreakableStore::deafen) and not when its calls are broken: whoever waits
     /// for them must cope.
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {

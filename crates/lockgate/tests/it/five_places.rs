@@ -13,7 +13,8 @@ use lockgate::store::memory::MemoryStore;
 use lockgate::store::{OrderDecision, Sending, Store, Token};
 
 /// The methods of the contract that are not operations on data.
-const NOT_OPERATIONS: &[&str] = &["about", "answers_at_once", "listen", "partition_of", "partitions"];
+const NOT_OPERATIONS: &[&str] =
+    &["about", "answers_at_once", "listen", "partition_of", "partitions", "replicated"];
 
 /// The operations on orders over several partitions. The store in memory has one partition, so there is no such order: it
 /// inherits from the contract that it refuses them.

@@ -32,14 +32,16 @@ pub(super) struct Stations {
     endpoints: Vec<Endpoint>,
     settings: AsyncConnectionConfig,
     retry_interval: Duration,
+    /// Every node of a cluster hears everything, whatever its role.
+    any_node_will_do: bool,
 }
 
 impl Stations {
-    pub(super) fn new(endpoints: Vec<Endpoint>, config: &RedisConfig) -> Self {
+    pub(super) fn new(endpoints: Vec<Endpoint>, any_node_will_do: bool, config: &RedisConfig) -> Self {
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(config.response_timeout));
-        Self { endpoints, settings, retry_interval: config.retry_interval }
+        Self { endpoints, settings, retry_interval: config.retry_interval, any_node_will_do }
     }
 }
 
@@ -78,7 +80,7 @@ async fn listen_for_ever(stations: Arc<Stations>, channels: Arc<Channels>, tells
                 is_outage = false;
                 tells.send_replace(true);
                 channels.listener.hear(News::Listening);
-                subscription.end().await;
+                subscription.end(stations.any_node_will_do).await;
                 tells.send_replace(false);
                 tracing::warn!("the subscription to Redis ended; subscribing again");
             }
@@ -121,20 +123,22 @@ async fn subscribe(
 
 impl Subscription {
     /// Returns when the subscription is of no more use: cut, silent, or at a server that is no longer the master.
-    async fn end(mut self) {
+    async fn end(mut self, any_node_will_do: bool) {
         loop {
             tokio::select! {
                 () = self.disconnected.notified() => return,
-                () = sleep(ASK_AFTER) => if !self.is_alive().await { return },
+                () = sleep(ASK_AFTER) => if !self.is_alive(any_node_will_do).await { return },
             }
         }
     }
 
-    async fn is_alive(&mut self) -> bool {
+    async fn is_alive(&mut self, any_node_will_do: bool) -> bool {
         // A replica hears everything too, but its subscribers do not count as receivers at the master. Not everybody may
         // ask for the role; an error that the server sends is a sign of life.
         match redis::cmd("ROLE").query_async::<Vec<Value>>(&mut self.connection).await {
-            Ok(role) => !matches!(role.first(), Some(Value::BulkString(role)) if role == b"slave"),
+            Ok(role) => {
+                any_node_will_do || !matches!(role.first(), Some(Value::BulkString(role)) if role == b"slave")
+            }
             Err(why) => !(why.is_io_error() || why.is_timeout() || why.is_connection_dropped()),
         }
     }

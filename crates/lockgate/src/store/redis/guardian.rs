@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::RedisStore;
 use super::ear::Stations;
 use super::greeting::run_ids;
 use super::link::Link;
 use super::script::Scripts;
+use super::{Caution, RedisStore};
 use crate::error::StoreError;
 use crate::key::Keyspace;
 use crate::store::{Campaign, EpochSettle, MAX_BATCH, Reopen, Seen, Store};
@@ -187,6 +187,7 @@ pub(super) struct Watch {
     keys: Keyspace,
     scripts: Arc<Scripts>,
     stations: Arc<Stations>,
+    caution: Arc<Caution>,
     /// Not to keep the store alive.
     guardian: Weak<Guardian>,
     runs: Vec<String>,
@@ -194,15 +195,16 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn over(store: &RedisStore, runs: Vec<String>) -> Self {
-        let RedisStore { link, keys, scripts, stations, guardian } = store.clone();
-        Self { link, keys, scripts, stations, guardian: Arc::downgrade(&guardian), runs }
+        let RedisStore { link, keys, scripts, stations, guardian, caution } = store.clone();
+        Self { link, keys, scripts, stations, caution, guardian: Arc::downgrade(&guardian), runs }
     }
 
     /// The store, if it is still there.
     fn store(&self) -> Option<RedisStore> {
-        let Self { link, keys, scripts, stations, guardian, .. } = self;
-        let (link, scripts, stations) = (Arc::clone(link), Arc::clone(scripts), Arc::clone(stations));
-        Some(RedisStore { link, keys: keys.clone(), scripts, stations, guardian: guardian.upgrade()? })
+        let guardian = self.guardian.upgrade()?;
+        let (link, scripts) = (Arc::clone(&self.link), Arc::clone(&self.scripts));
+        let (stations, caution) = (Arc::clone(&self.stations), Arc::clone(&self.caution));
+        Some(RedisStore { link, keys: self.keys.clone(), scripts, stations, guardian, caution })
     }
 
     pub(super) async fn run(mut self) {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
-use redis::{Cmd, ErrorKind, RedisError, RedisResult, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
 use super::lane::{Lane, Live, tcp_settings, trusted_certificates};
@@ -49,6 +49,9 @@ pub(super) enum Request<'a> {
     Script(&'a ScriptCall<'a>),
     /// A plain command, to whoever owns its key.
     Command(&'a Cmd),
+    /// Plain commands, one behind the other over one connection, to whoever owns their keys, which belong to one partition. The
+    /// answer is a list.
+    InARow(&'a Pipeline),
     /// A plain command to every server that owns data; the answer is a map if there are several.
     ToAllMasters(&'a Cmd),
 }
@@ -185,6 +188,10 @@ impl Way<'_> {
             (Request::Command(command) | Request::ToAllMasters(command), Way::Lane(_, live)) => {
                 command.query_async(&mut live.connection).await
             }
+            (Request::InARow(commands), Way::Lane(_, live)) => {
+                commands.query_async(&mut live.connection).await
+            }
+            (Request::InARow(commands), Way::Cluster(connection)) => commands.query_async(connection).await,
             (Request::Command(command), Way::Cluster(connection)) => command.query_async(connection).await,
             (Request::ToAllMasters(command), Way::Cluster(connection)) => {
                 let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));

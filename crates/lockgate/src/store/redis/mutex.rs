@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::RedisStore;
 use super::script::{House, Reply, Script, ScriptCall, unsigned};
-use crate::clock::Timestamp;
+use crate::clock::{Moment, Timestamp};
+use crate::config::Config;
 use crate::error::StoreError;
 use crate::key::{Keyspace, Kind, Name};
 use crate::store::mutex::{QUEUE_KEPT, RELEASED_KEPT, check_renewals};
@@ -31,7 +32,7 @@ pub(super) async fn mutex_acquire(
         IfTaken::Queue => "queue",
         IfTaken::QueueAgain => "again",
     };
-    let call = on_mutex(Script::MutexAcquire, store, mutex)
+    let call = giving_away(Script::MutexAcquire, store, mutex)
         .arg(attempt.token.to_string())
         .arg(millis(attempt.lease))
         .arg(attempt.fences)
@@ -58,6 +59,7 @@ fn acquired(reply: &Reply) -> Result<Acquire, StoreError> {
 
 pub(super) async fn mutex_renew(store: &RedisStore, renewals: &[Renewal]) -> Result<Vec<Renew>, StoreError> {
     check_renewals(renewals)?;
+    let sent_at = store.caution.clock.monotonic();
     let mut answers = vec![Renew::NotHeld; renewals.len()];
     // A script may touch one partition only. One after the other, so that no more calls are under way than callers.
     let mut by_partition: Vec<_> = renewals.iter().enumerate().collect();
@@ -68,7 +70,35 @@ pub(super) async fn mutex_renew(store: &RedisStore, renewals: &[Renewal]) -> Res
     for of_one_partition in by_partition.chunk_by(same_partition) {
         renew_in_one_partition(store, of_one_partition, &mut answers).await?;
     }
+    renewals_are_replicated(store, sent_at, renewals, &answers).await?;
     Ok(answers)
+}
+
+/// A renewal that the next master may not know of is none: its holder would trust the lock for longer than that master does.
+async fn renewals_are_replicated(
+    store: &RedisStore,
+    sent_at: Moment,
+    renewals: &[Renewal],
+    answers: &[Renew],
+) -> Result<(), StoreError> {
+    let Some(replicas) = &store.caution.replicas else { return Ok(()) };
+    let renewed = renewals.iter().zip(answers).filter(|(_, answer)| **answer != Renew::NotHeld);
+    let questions: Vec<_> = renewed
+        .map(|(renewal, _)| (renewal.lease.length(), replicas.ask(&renewal.mutex, renewal.token)))
+        .collect();
+    for (lease, question) in questions {
+        let left = question.answer().await?.unwrap_or_default();
+        if store.caution.clock.monotonic() + left + ROUNDING * 2 < sent_at + lease {
+            let why = "another master has taken over, and knows nothing of the renewal";
+            return Err(StoreError::UnknownOutcome(why.into()));
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn replicated(store: &RedisStore, mutex: &Name, token: &Token) -> Result<bool, StoreError> {
+    let Some(replicas) = &store.caution.replicas else { return Ok(true) };
+    Ok(replicas.ask(mutex, *token).answer().await?.is_some())
 }
 
 async fn renew_in_one_partition(
@@ -107,7 +137,7 @@ pub(super) async fn mutex_release(
     mutex: &Name,
     token: &Token,
 ) -> Result<Release, StoreError> {
-    let call = on_mutex(Script::MutexRelease, store, mutex).arg(token.to_string());
+    let call = giving_away(Script::MutexRelease, store, mutex).arg(token.to_string());
     let reply = call.send(&store.link).await?;
     match reply.parts() {
         ("released", []) => Ok(Release::Released),
@@ -124,7 +154,7 @@ pub(super) async fn mutex_yield(
     next: &Attempt,
 ) -> Result<Acquire, StoreError> {
     next.check()?;
-    let call = on_mutex(Script::MutexYield, store, mutex)
+    let call = giving_away(Script::MutexYield, store, mutex)
         .arg(token.to_string())
         .arg(next.token.to_string())
         .arg(millis(next.lease))
@@ -150,7 +180,7 @@ pub(super) async fn mutex_read(store: &RedisStore, mutex: &Name) -> Result<Mutex
 }
 
 pub(super) async fn mutex_break(store: &RedisStore, mutex: &Name) -> Result<Fence, StoreError> {
-    let call = on_mutex(Script::MutexBreak, store, mutex);
+    let call = giving_away(Script::MutexBreak, store, mutex);
     let reply = call.send(&store.link).await?;
     match reply.parts() {
         ("broken", &[highest]) => Ok(fence(highest)),
@@ -159,19 +189,34 @@ pub(super) async fn mutex_break(store: &RedisStore, mutex: &Name) -> Result<Fenc
 }
 
 /// The rules that the scripts of a store go by.
-pub(super) fn house(claim: Duration, keys: &Keyspace, is_cluster: bool) -> House {
+pub(super) fn house(config: &Config, keys: &Keyspace, is_cluster: bool) -> House {
     House {
-        claim_ms: claim.as_millis().max(1),
+        claim_ms: config.claim.as_millis().max(1),
         kept_ms: RELEASED_KEPT.as_millis(),
         ears: keys.ears(),
         freed: keys.freed(),
-        skips_absent: !is_cluster,
+        // A server that takes over must choose the same waiter as the one that is gone: see shared/quarantine.lua.
+        skips_absent: !is_cluster && config.quarantine.is_none(),
+        quarantine_us: config.quarantine.map(|length| length.as_micros()),
     }
 }
 
 fn on_mutex<'a>(script: Script, store: &'a RedisStore, mutex: &Name) -> ScriptCall<'a> {
     let keys = [store.keys.key(Kind::Mutex, mutex), store.keys.key(Kind::MutexQueue, mutex)];
     store.scripts.call(script, &keys)
+}
+
+/// The same for a script that may give the mutex to somebody: if there is a quarantine, it has to know whether it is over.
+fn giving_away<'a>(script: Script, store: &'a RedisStore, mutex: &Name) -> ScriptCall<'a> {
+    if !store.caution.has_quarantine {
+        return on_mutex(script, store, mutex);
+    }
+    let keys = [
+        store.keys.key(Kind::Mutex, mutex),
+        store.keys.key(Kind::MutexQueue, mutex),
+        store.keys.quarantine(store.keys.partition_of(mutex)),
+    ];
+    store.scripts.call(script, &keys).telling_the_run()
 }
 
 fn millis(lease: Lease) -> u64 {

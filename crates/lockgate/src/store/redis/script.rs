@@ -15,7 +15,7 @@ use crate::store::{COMMIT_WITHIN, MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 17] = [
+const SHARED: [(&str, &str); 18] = [
     ("-- include shared/positions.lua\n", include_str!("scripts/shared/positions.lua")),
     ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
@@ -23,6 +23,7 @@ const SHARED: [(&str, &str); 17] = [
     ("-- include shared/load.lua\n", include_str!("scripts/shared/load.lua")),
     ("-- include shared/sweep.lua\n", include_str!("scripts/shared/sweep.lua")),
     ("-- include shared/epoch.lua\n", include_str!("scripts/shared/epoch.lua")),
+    ("-- include shared/run.lua\n", include_str!("scripts/shared/run.lua")),
     ("-- include shared/beginning.lua\n", include_str!("scripts/shared/beginning.lua")),
     ("-- include shared/holds.lua\n", include_str!("scripts/shared/holds.lua")),
     ("-- include shared/shelf.lua\n", include_str!("scripts/shared/shelf.lua")),
@@ -37,6 +38,11 @@ const SHARED: [(&str, &str); 17] = [
 
 /// The line in whose place the [`House`]'s rules stand.
 const HOUSE: &str = "-- include the house's rules\n";
+
+/// The line in whose place the quarantine stands: where there is none, all that is left of it is that.
+const QUARANTINE: (&str, &str) =
+    ("-- include shared/quarantine.lua\n", include_str!("scripts/shared/quarantine.lua"));
+const NO_QUARANTINE: &str = "local quarantine_us, quarantined_us = nil, 0\n";
 
 /// The line in whose place the rules of the stock stand.
 const STOCK: &str = "-- include the stock's rules\n";
@@ -67,14 +73,26 @@ pub(super) struct House {
     pub(super) freed: String,
     /// Whether a waiter whose channel nobody hears is passed over: not on a cluster, where other nodes have subscribers too.
     pub(super) skips_absent: bool,
+    /// For how long nobody is given a mutex after the server has changed, in microseconds.
+    pub(super) quarantine_us: Option<u128>,
 }
 
 impl House {
     /// The rules as a line of Lua. The channels hold the namespace, which has neither quotes nor backslashes.
     fn rules(&self) -> String {
-        let Self { claim_ms, kept_ms, ears, freed, skips_absent } = self;
+        let Self { claim_ms, kept_ms, ears, freed, skips_absent, .. } = self;
         format!(
             "local claim_ms, kept_ms, ears, freed, skips_absent = '{claim_ms}', '{kept_ms}', '{ears}', '{freed}', {skips_absent}\n"
+        )
+    }
+}
+
+impl House {
+    /// What the scripts that may give a mutex away include.
+    fn quarantine(&self) -> String {
+        self.quarantine_us.map_or_else(
+            || NO_QUARANTINE.to_owned(),
+            |length| format!("local quarantine_us = {length}\n{}", QUARANTINE.1),
         )
     }
 }
@@ -142,8 +160,8 @@ struct Complete {
 
 impl Complete {
     fn new(file: &str, house: &House) -> Self {
-        let source =
-            SHARED.iter().fold(file.to_owned(), |source, (line, shared)| source.replace(line, shared));
+        let source = file.replace(QUARANTINE.0, &house.quarantine());
+        let source = SHARED.iter().fold(source, |source, (line, shared)| source.replace(line, shared));
         let source = source.replace(HOUSE, &house.rules()).replace(STOCK, &stock_rules());
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { source, sha }

@@ -6,7 +6,7 @@ use super::*;
 
 fn house() -> House {
     let (ears, freed) = ("lg:ear:".into(), "lg:freed".into());
-    House { claim_ms: 1_000, kept_ms: 60_000, ears, freed, skips_absent: true }
+    House { claim_ms: 1_000, kept_ms: 60_000, ears, freed, skips_absent: true, quarantine_us: None }
 }
 
 #[test]

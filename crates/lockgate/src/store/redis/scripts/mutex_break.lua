@@ -2,12 +2,17 @@
 --
 -- KEYS[1]  mutex          see shared/hand_over.lua
 -- KEYS[2]  queue          see shared/hand_over.lua
+-- KEYS[3]  quarantine     see shared/quarantine.lua; only where there is one
+-- ARGV[1]  run            see shared/run.lua; only where there is a quarantine
 --
 -- Returns  {'broken', fence}   above all that were given out before
 local mutex = KEYS[1]
 local queue = KEYS[2]
+local quarantine = KEYS[3]
+local run = ARGV[1]
 
 -- include the house's rules
+-- include shared/quarantine.lua
 -- include shared/hand_over.lua
 -- include shared/pass_on.lua
 

@@ -3,14 +3,18 @@
 --
 -- KEYS[1]  mutex          see shared/hand_over.lua
 -- KEYS[2]  queue          see shared/hand_over.lua
+-- KEYS[3]  quarantine     see shared/quarantine.lua; only where there is one
 -- ARGV[1]  token
+-- ARGV[2]  run            see shared/run.lua; only where there is a quarantine
 --
 -- Returns  {'released'}   also when the token released it before, and nobody else since
 --          {'left'}       it was waiting, and is no longer
 --          {'not-held'}
 local mutex = KEYS[1]
 local queue = KEYS[2]
+local quarantine = KEYS[3]
 local token = ARGV[1]
+local run = ARGV[2]
 
 -- include the house's rules
 local value = redis.call('GET', mutex)
@@ -21,6 +25,7 @@ if holds and string.byte(value) == 104 then
   return {'released'}
 end
 
+-- include shared/quarantine.lua
 -- include shared/hand_over.lua
 -- include shared/pass_on.lua
 
@@ -35,7 +40,7 @@ if value and string.sub(value, 34, 65) == token then
   return {'released'}
 end
 local has_left = redis.call('LREM', queue, 1, token) == 1
-if not value then
+if not value and quarantined_us == 0 then
   -- The holder's lease ran out.
   give_to_next(mutex, queue, 'q', NOBODY, 0, now_us())
 end
