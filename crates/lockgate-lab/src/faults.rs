@@ -18,6 +18,7 @@
 //! crowd       processes that work without end
 //! holder, waiter, network, server, storm      the scenarios
 //! cancel      waits that are dropped, a hundred thousand times
+//! failover    masters that die and are replaced, counted and not only judged
 //! ```
 
 use std::error::Error;
@@ -30,6 +31,7 @@ mod arena;
 mod cancel;
 mod crowd;
 mod dice;
+mod failover;
 mod hand;
 mod hold;
 mod holder;
@@ -45,6 +47,7 @@ mod waiter;
 mod worker;
 
 pub use self::cancel::{Cancellations, cancel};
+pub use self::failover::{Mode, Series, SeriesOutcome, SeriesTable, Topology, fail_over};
 pub use self::orchestra::{Plan, perform};
 pub use self::orders::{Orders, Policy};
 pub use self::worker::work;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use lockgate::clock::Clock;
 use lockgate_lab::faults::{
-    Cancellations, Failure, Orders, Plan, Policy, Scenario, Site, cancel, perform, work,
+    Cancellations, Failure, Mode as Caution, Orders, Plan, Policy, Scenario, Series, SeriesTable, Site,
+    Topology, cancel, fail_over, perform, work,
 };
 
 /// Kills, stops, cuts off and confuses the users of a lock, and judges what they saw.
@@ -37,9 +38,24 @@ struct Arguments {
     json: bool,
 }
 
-/// What the program does when it has started itself.
+/// What else the program does; some of it only when it has started itself.
 #[derive(Subcommand)]
 enum Mode {
+    /// Lets masters die and be replaced, counts how often two believe to hold a lock, and judges the rest.
+    Failovers {
+        /// How many behind Sentinel, in each mode.
+        #[arg(long, default_value_t = 0)]
+        sentinel: u32,
+        /// How many in a cluster, in each mode.
+        #[arg(long, default_value_t = 0)]
+        cluster: u32,
+        /// Only this: async, wait, quarantine or both.
+        #[arg(long, value_name = "NAME", value_parser = caution)]
+        mode: Option<Caution>,
+        /// The seed of the first series; by default, the time.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Works a lock as standard input says.
     #[command(hide = true)]
     Worker { orders: String },
@@ -51,6 +67,11 @@ enum Mode {
 fn scenario(name: &str) -> Result<Scenario, String> {
     let names = Scenario::ALL.map(Scenario::name).join(", ");
     Scenario::ALL.into_iter().find(|known| known.name() == name).ok_or(format!("choose one of: {names}"))
+}
+
+fn caution(name: &str) -> Result<Caution, String> {
+    let names = Caution::ALL.map(Caution::name).join(", ");
+    Caution::ALL.into_iter().find(|known| known.name() == name).ok_or(format!("choose one of: {names}"))
 }
 
 fn policy(name: &str) -> Result<Policy, String> {
@@ -69,8 +90,41 @@ async fn main() -> ExitCode {
     }
 }
 
+/// Series after series, and a table.
+async fn count_failovers(
+    site: &Site,
+    failovers: [(Topology, u32); 2],
+    modes: &[Caution],
+    first_seed: u64,
+) -> Result<bool, Failure> {
+    println!("failovers, --seed {first_seed}");
+    let mut table = SeriesTable::default();
+    let mut seed = first_seed;
+    for (topology, failovers) in failovers.into_iter().filter(|(_, failovers)| *failovers > 0) {
+        for mode in modes {
+            let outcome = fail_over(site, &Series { topology, mode: *mode, failovers, seed }).await?;
+            outcome.violations.iter().for_each(|violation| println!("  - {violation}"));
+            table.add(outcome);
+            println!("\n{table}\n");
+            seed = seed.wrapping_add(1);
+        }
+    }
+    Ok(table.is_clean())
+}
+
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
+    let site = Site {
+        program: std::env::current_exe()?,
+        allowance: Duration::from_millis(arguments.allowance_ms),
+        cancellations: arguments.cancellations,
+    };
+    let by_default = || Clock::system().wall().as_micros();
     match arguments.mode {
+        Some(Mode::Failovers { sentinel, cluster, mode, seed }) => {
+            let failovers = [(Topology::Sentinel, sentinel), (Topology::Cluster, cluster)];
+            let modes = mode.map_or(Caution::ALL.to_vec(), |mode| vec![mode]);
+            count_failovers(&site, failovers, &modes, seed.unwrap_or_else(by_default)).await
+        }
         Some(Mode::Worker { orders }) => {
             work(serde_json::from_str::<Orders>(&orders)?).await?;
             Ok(true)
@@ -81,14 +135,9 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
             Ok(true)
         }
         None => {
-            let site = Site {
-                program: std::env::current_exe()?,
-                allowance: Duration::from_millis(arguments.allowance_ms),
-                cancellations: arguments.cancellations,
-            };
             let plan = Plan {
                 time: Duration::try_from_secs_f64(arguments.minutes * 60.0)?,
-                seed: arguments.seed.unwrap_or_else(|| Clock::system().wall().as_micros()),
+                seed: arguments.seed.unwrap_or_else(by_default),
                 only: arguments.only,
                 policy: arguments.policy,
                 json: arguments.json,

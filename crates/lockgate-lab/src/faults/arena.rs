@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::dice::Dice;
 use super::hand::{Hand, PATIENCE};
-use super::orders::{Orders, Policy};
+use super::orders::{Caution, Orders, Policy, Toil};
 use super::stop::Stop;
 use super::{Failure, Outcome, Run, Site};
 
@@ -92,6 +92,8 @@ impl Arena {
             is_kept: self.is_kept,
             claim: self.claim,
             seed: self.dice.below(u64::MAX),
+            toil: Toil::default(),
+            caution: Caution::default(),
         };
         let mut hand = Hand::start(&self.program, &orders)?;
         hand.says(0, &["ready"]).await?;

@@ -38,6 +38,12 @@ impl Dice {
         Duration::from_micros(from * 1_000 + self.below((to - from) * 1_000))
     }
 
+    /// One of several; there must be one.
+    pub(super) fn choose<T: Clone>(&mut self, choices: &[T]) -> T {
+        let count = u64::try_from(choices.len()).unwrap_or(u64::MAX);
+        choices[usize::try_from(self.below(count)).unwrap_or(0)].clone()
+    }
+
     pub(super) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         let count = u64::try_from(choices.len()).unwrap_or(u64::MAX);
         choices[usize::try_from(self.below(count)).unwrap_or(0)]

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use lockgate::config::Config;
 use lockgate::lock::{Mutex, Waiting};
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,43 @@ pub struct Orders {
     pub(super) is_kept: bool,
     pub(super) claim: Duration,
     pub(super) seed: u64,
+    pub(super) toil: Toil,
+    pub(super) caution: Caution,
+}
+
+/// How those work who are told to `work`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Toil {
+    /// Over how many locks: the one of the orders, and others with a number behind its name.
+    pub(super) locks: u32,
+    /// Every other time it is held for up to so long; otherwise for a few milliseconds.
+    pub(super) longest_hold: Option<Duration>,
+}
+
+impl Default for Toil {
+    fn default() -> Self {
+        Self { locks: 1, longest_hold: None }
+    }
+}
+
+/// What is done about a master that may be replaced by one that knows less.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Caution {
+    pub(super) wait_replicas: u32,
+    pub(super) quarantine: Option<Duration>,
+}
+
+impl Orders {
+    pub(super) fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.claim = self.claim;
+        config.quarantine = self.caution.quarantine;
+        config.redis.wait_replicas = self.caution.wait_replicas;
+        config.redis.wait_replicas_for = self.claim / 2;
+        // All locks in one partition, so that one master has them all.
+        config.redis.cluster_partitions = 1;
+        config
+    }
 }
 
 /// A line that a worker said.

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use lockgate::Gate;
 use lockgate::clock::Clock;
-use lockgate::config::Config;
 use lockgate::lock::Mutex;
 use lockgate::testing::history::Recorder;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -35,22 +34,27 @@ const BELIEVE_EVERY: Duration = Duration::from_millis(10);
 pub async fn work(orders: Orders) -> Result<(), Failure> {
     die_with_whoever_started_us()?;
     let clock = Clock::system();
-    let mut config = Config::default();
-    config.claim = orders.claim;
-    let gate = Gate::open_with(&orders.store, &config).await?;
+    let gate = Gate::open_with(&orders.store, &orders.config()).await?;
     let tools = Tools {
-        mutex: recipe(&gate, &orders)?,
+        mutex: recipe(&gate, &orders, &orders.lock)?,
         lock: orders.lock.clone(),
         register: Register::at(&orders.register).await?,
         recorder: Recorder::in_folder(&orders.folder, &orders.name, clock.clone())?,
         clock,
     };
+    let mut desks = vec![tools.clone()];
+    for number in 1..orders.toil.locks {
+        let lock = format!("{}-{number}", orders.lock);
+        desks.push(Tools { mutex: recipe(&gate, &orders, &lock)?, lock, ..tools.clone() });
+    }
     tools.say(0, "ready", None);
-    Worker { tools, seed: orders.seed, slots: HashMap::new(), crowd: None }.obey(lines_of_stdin()).await
+    let (slots, longest_hold) = (HashMap::new(), orders.toil.longest_hold);
+    let worker = Worker { tools, desks, longest_hold, seed: orders.seed, slots, crowd: None };
+    worker.obey(lines_of_stdin()).await
 }
 
-fn recipe(gate: &Gate, orders: &Orders) -> Result<Mutex, Failure> {
-    let mutex = orders.policy.apply(gate.mutex(&orders.lock)?);
+fn recipe(gate: &Gate, orders: &Orders, lock: &str) -> Result<Mutex, Failure> {
+    let mutex = orders.policy.apply(gate.mutex(lock)?);
     Ok(if orders.is_kept { mutex.watchdog(orders.lease)? } else { mutex.lease(orders.lease)? })
 }
 
@@ -90,6 +94,9 @@ impl Tools {
 
 struct Worker {
     tools: Tools,
+    /// One for each lock.
+    desks: Vec<Tools>,
+    longest_hold: Option<Duration>,
     seed: u64,
     slots: HashMap<u32, UnboundedSender<Command>>,
     crowd: Option<Crowd>,
@@ -101,7 +108,7 @@ impl Worker {
             let (word, number) = line.split_once(' ').unwrap_or((&line, "0"));
             let number: u32 = number.parse()?;
             match (word, self.crowd.as_ref()) {
-                ("work", None) => self.crowd = Some(Crowd::begin(&self.tools, self.seed, number)),
+                ("work", None) => self.crowd = Some(self.begin_to_work(number)),
                 ("grants", Some(crowd)) => self.tools.say(0, "grants", Some(crowd.grants())),
                 ("rest", Some(_)) => {
                     if let Some(crowd) = self.crowd.take() {
@@ -113,6 +120,12 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    fn begin_to_work(&self, tasks: u32) -> Crowd {
+        let crowd = Crowd::begin(&self.desks, self.longest_hold, self.seed, tasks);
+        self.tools.say(0, "working", None);
+        crowd
     }
 
     fn pass_on(&mut self, slot: u32, command: Command) {
@@ -238,14 +251,18 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn begin(tools: &Tools, seed: u64, tasks: u32) -> Self {
+    fn begin(desks: &[Tools], longest_hold: Option<Duration>, seed: u64, tasks: u32) -> Self {
         let mut crowd = Self { tasks: JoinSet::new(), is_over: Arc::default(), grants: Arc::default() };
         for task in 0..tasks {
-            let dice = Dice::new(seed.wrapping_add(u64::from(task) << 32));
-            let (is_over, grants) = (Arc::clone(&crowd.is_over), Arc::clone(&crowd.grants));
-            crowd.tasks.spawn(toil(tools.clone(), dice, is_over, grants));
+            let toiler = Toiler {
+                desks: desks.to_vec(),
+                longest_hold,
+                dice: Dice::new(seed.wrapping_add(u64::from(task) << 32)),
+                is_over: Arc::clone(&crowd.is_over),
+                grants: Arc::clone(&crowd.grants),
+            };
+            crowd.tasks.spawn(toiler.toil());
         }
-        tools.say(0, "working", None);
         crowd
     }
 
@@ -262,32 +279,56 @@ impl Crowd {
     }
 }
 
-async fn toil(
-    tools: Tools,
-    mut dice: Dice,
+struct Toiler {
+    desks: Vec<Tools>,
+    longest_hold: Option<Duration>,
+    dice: Dice,
     is_over: Arc<AtomicBool>,
     grants: Arc<AtomicU64>,
-) -> Result<(), Failure> {
-    while !is_over.load(Ordering::Relaxed) {
-        let asked = tools.asks()?;
-        let Ok(guard) = tools.mutex.lock().await else {
-            asked.unknown()?;
-            sleep(dice.millis(5, 30)).await;
-            continue;
-        };
-        let hold = tools.has_it(asked, guard)?;
-        grants.fetch_add(1, Ordering::Relaxed);
-        if dice.coin() {
-            hold.write().await?;
+}
+
+impl Toiler {
+    async fn toil(mut self) -> Result<(), Failure> {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let tools = self.dice.choose(&self.desks);
+            let asked = tools.asks()?;
+            let Ok(guard) = tools.mutex.lock().await else {
+                asked.unknown()?;
+                sleep(self.dice.millis(5, 30)).await;
+                continue;
+            };
+            let hold = tools.has_it(asked, guard)?;
+            self.grants.fetch_add(1, Ordering::Relaxed);
+            if self.dice.coin() {
+                hold.write().await?;
+            }
+            self.keep(&hold).await?;
+            hold.believe()?;
+            if self.dice.coin() {
+                hold.release().await?;
+            } else {
+                hold.let_go()?;
+            }
+            sleep(self.dice.millis(0, 2)).await;
         }
-        sleep(dice.millis(0, 3)).await;
-        hold.believe()?;
-        if dice.coin() {
-            hold.release().await?;
-        } else {
-            hold.let_go()?;
-        }
-        sleep(dice.millis(0, 2)).await;
+        Ok(())
     }
-    Ok(())
+
+    /// Holds it for a while. Who holds it for long writes at the end too, also when it was told that it has lost it: that is
+    /// what a careless holder does, and what the fence is there for.
+    async fn keep(&mut self, hold: &Hold) -> Result<(), Failure> {
+        let longest = self.longest_hold.filter(|_| self.dice.coin());
+        let Some(longest) = longest else {
+            sleep(self.dice.millis(0, 3)).await;
+            return Ok(());
+        };
+        tokio::select! {
+            () = hold.lost() => {
+                hold.believe()?;
+            }
+            () = sleep(longest.mul_f64(self.dice.fraction())) => {}
+        }
+        hold.write().await?;
+        Ok(())
+    }
 }

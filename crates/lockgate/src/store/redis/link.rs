@@ -263,10 +263,15 @@ async fn connect_lanes(master: &Master, config: &RedisConfig, clock: &Clock) -> 
 }
 
 async fn connect_cluster(nodes: Vec<redis::ConnectionInfo>, config: &RedisConfig) -> RedisResult<Route> {
+    // By itself the client pauses for 1.3 s before it looks who has taken over from a master that is gone.
+    let pause = u64::try_from(config.retry_interval.as_millis()).unwrap_or(u64::MAX).clamp(2, 60_000);
     let mut builder = ClusterClientBuilder::new(nodes)
         .tcp_settings(tcp_settings())
         .connection_timeout(config.connect_timeout)
         .response_timeout(config.response_timeout)
+        .min_retry_wait(pause / 2)
+        .max_retry_wait(pause * 2)
+        .retry_wait_formula(pause, 2)
         .retries(config.retry_attempts);
     if let Some(certificates) = trusted_certificates(config)? {
         builder = builder.certs(certificates);

@@ -123,6 +123,16 @@ impl Sentinel {
         self.wait_for_master_other_than(Some(old))
     }
 
+    /// Tells a Sentinel to replace a master that is dead or silent, without waiting until it has noticed that by itself and the
+    /// others agree. It may refuse, for example because it does so already.
+    ///
+    /// # Errors
+    ///
+    /// When it refuses, or does not answer.
+    pub fn replace_master(&self) -> Result<(), ServiceError> {
+        self.sentinels[0].command_within(PATIENCE, &["SENTINEL", "FAILOVER", MASTER_NAME]).map(drop)
+    }
+
     /// Waits until all reachable Sentinels agree on a master other than this one, for example after killing it.
     ///
     /// # Errors
@@ -137,7 +147,12 @@ impl Sentinel {
         found.ok_or_else(|| self.not_in_time("agreed on a new master", self.views()))
     }
 
-    fn wait_until_settled(&self) -> Result<(), ServiceError> {
+    /// Waits until every Sentinel sees two replicas in step and the other Sentinels: the next switch-over may come.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come to that within a bound.
+    pub fn wait_until_settled(&self) -> Result<(), ServiceError> {
         let settled = eventually(READY_BOUND, || self.sentinels.iter().all(sees_everybody));
         if settled { Ok(()) } else { Err(self.not_in_time("settled", self.views())) }
     }
