@@ -13,6 +13,7 @@
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
 //!     link.rs          re-sends a call until it has an answer or its time is up
 //!       lane.rs        one connection that comes back by itself, to whoever is the master now
+//!         switches.rs  hears from the sentinels that it is another one
 //!         url.rs       where that is
 //! greeting.rs          what is checked before a server is trusted
 //! guardian.rs          what is checked when it is another one than before
@@ -56,6 +57,7 @@ mod order;
 mod order_across;
 mod replicas;
 mod script;
+mod switches;
 mod url;
 
 use self::ear::Stations;
@@ -64,6 +66,7 @@ use self::lane::{Endpoint, trusted_certificates};
 use self::link::{Link, explain_no_connection};
 use self::replicas::Replicas;
 use self::script::Scripts;
+use self::switches::Switches;
 use self::url::{Master, RedisUrl, Topology};
 
 /// See the [module](self). Cheap to clone; all clones are the same store.
@@ -101,15 +104,18 @@ impl RedisStore {
         };
         let keys =
             Keyspace::new(&config.namespace, partitions).map_err(|why| OpenError::Config(why.to_string()))?;
-        let link = Link::open(&url, &config.redis, Clock::clone(&config.clock)).await?;
+        link::choose_cryptography(&url);
+        let switches = Switches::of(&url, &config.redis);
+        let switches = switches.map_err(|why| explain_no_connection(&url.shown, &why.to_string()))?;
+        let link = Link::open(&url, &config.redis, Clock::clone(&config.clock), &switches).await?;
         let runs = greeting::check_servers(&link, &config.redis).await?;
         greeting::agree_on_layout(&link, &keys).await?;
         greeting::check_channels(&link, &keys).await?;
         let scripts = Scripts::new(&mutex::house(config, &keys, link.is_cluster()));
-        let stations = Arc::new(stations(&url, config)?);
+        let stations = Arc::new(stations(&url, config, &switches)?);
         let guardian = Arc::new(Guardian::new(!config.ledger_decides, config.recovery_grace));
         let caution = Arc::new(Caution {
-            replicas: Replicas::wanted(&url, &config.redis, &keys, config.clock.clone()).await?,
+            replicas: Replicas::wanted(&url, &config.redis, &keys, config.clock.clone(), &switches).await?,
             has_quarantine: config.quarantine.is_some(),
             clock: config.clock.clone(),
         });
@@ -158,7 +164,7 @@ impl std::fmt::Debug for RedisStore {
 }
 
 /// Where this store's processes can hear.
-fn stations(url: &RedisUrl, config: &Config) -> Result<Stations, OpenError> {
+fn stations(url: &RedisUrl, config: &Config, switches: &Switches) -> Result<Stations, OpenError> {
     let masters = match &url.topology {
         Topology::OneMaster(master) => vec![master.clone()],
         Topology::Cluster { nodes } => nodes.iter().map(|node| Master::At(Box::new(node.clone()))).collect(),
@@ -168,7 +174,7 @@ fn stations(url: &RedisUrl, config: &Config) -> Result<Stations, OpenError> {
     let endpoints = masters.iter().map(endpoint).collect::<redis::RedisResult<_>>();
     let endpoints = endpoints.map_err(|why| explain_no_connection(&url.shown, &why.to_string()))?;
     let is_cluster = matches!(url.topology, Topology::Cluster { .. });
-    Ok(Stations::new(endpoints, is_cluster, &config.redis))
+    Ok(Stations::new(endpoints, is_cluster, switches.clone(), &config.redis))
 }
 
 impl Store for RedisStore {

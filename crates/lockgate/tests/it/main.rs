@@ -9,6 +9,8 @@ mod durable;
 #[cfg(test)]
 mod epoch;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
 mod five_places;
 #[cfg(test)]
 mod lock;

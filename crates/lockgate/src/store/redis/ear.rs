@@ -17,6 +17,7 @@ use tokio::time::sleep;
 
 use super::lane::Endpoint;
 use super::mutex::trusted;
+use super::switches::Switches;
 use crate::clock::Timestamp;
 use crate::config::RedisConfig;
 use crate::jitter::jittered;
@@ -34,14 +35,20 @@ pub(super) struct Stations {
     retry_interval: Duration,
     /// Every node of a cluster hears everything, whatever its role.
     any_node_will_do: bool,
+    switches: Switches,
 }
 
 impl Stations {
-    pub(super) fn new(endpoints: Vec<Endpoint>, any_node_will_do: bool, config: &RedisConfig) -> Self {
+    pub(super) fn new(
+        endpoints: Vec<Endpoint>,
+        any_node_will_do: bool,
+        switches: Switches,
+        config: &RedisConfig,
+    ) -> Self {
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(config.response_timeout));
-        Self { endpoints, settings, retry_interval: config.retry_interval, any_node_will_do }
+        Self { endpoints, settings, retry_interval: config.retry_interval, any_node_will_do, switches }
     }
 }
 
@@ -58,7 +65,8 @@ pub(super) fn listen(
     Hearing::new(is_listening, AbortWhenDropped(task))
 }
 
-struct AbortWhenDropped(tokio::task::JoinHandle<()>);
+/// A task that ends with this.
+pub(super) struct AbortWhenDropped(pub(super) tokio::task::JoinHandle<()>);
 
 impl Drop for AbortWhenDropped {
     fn drop(&mut self) {
@@ -75,12 +83,16 @@ struct Channels {
 async fn listen_for_ever(stations: Arc<Stations>, channels: Arc<Channels>, tells: watch::Sender<bool>) {
     let mut is_outage = false;
     for endpoint in stations.endpoints.iter().cycle() {
-        match subscribe(endpoint, &stations.settings, &channels).await {
+        let switches = stations.switches.so_far();
+        match subscribe(endpoint, &stations, &channels).await {
             Ok(subscription) => {
                 is_outage = false;
                 tells.send_replace(true);
                 channels.listener.hear(News::Listening);
-                subscription.end(stations.any_node_will_do).await;
+                tokio::select! {
+                    () = subscription.end(stations.any_node_will_do) => {}
+                    () = stations.switches.one_after(switches) => {}
+                }
                 tells.send_replace(false);
                 tracing::warn!("the subscription to Redis ended; subscribing again");
             }
@@ -103,12 +115,12 @@ struct Subscription {
 
 async fn subscribe(
     endpoint: &Endpoint,
-    settings: &AsyncConnectionConfig,
+    stations: &Stations,
     channels: &Arc<Channels>,
 ) -> RedisResult<Subscription> {
     let disconnected = Arc::new(Notify::new());
     let (tell, hears) = (Arc::clone(&disconnected), Arc::clone(channels));
-    let settings = settings.clone().set_push_sender(move |push: PushInfo| -> Result<(), ()> {
+    let settings = stations.settings.clone().set_push_sender(move |push: PushInfo| -> Result<(), ()> {
         match push.kind {
             PushKind::Disconnection => tell.notify_one(),
             PushKind::Message => hears.pass_on(&push.data),
@@ -116,7 +128,7 @@ async fn subscribe(
         }
         Ok(())
     });
-    let mut connection = endpoint.dial(&settings).await?;
+    let mut connection = endpoint.dial(&settings, &stations.switches).await?;
     connection.subscribe(&[channels.mine.clone(), channels.keys.freed()]).await?;
     Ok(Subscription { connection, disconnected })
 }

@@ -1,7 +1,7 @@
 //! One connection that comes back by itself.
 //!
 //! **Promise:** a lane whose connection failed dials again for the next caller, and asks the sentinels anew who the
-//! master is; so it follows a switch-over. Callers that arrive while a dial is under way share its outcome, so a
+//! master is; so it follows a switch-over, also one that it hears of before anything fails ([`Switches`]). Callers that arrive while a dial is under way share its outcome, so a
 //! thousand callers of a dead server cost one dial, not a thousand. A dial goes on when the caller that began it has
 //! lost patience, so impatient callers still get a connection in the end.
 
@@ -12,11 +12,12 @@ use redis::aio::MultiplexedConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError,
-    RedisResult, TlsCertificates,
+    RedisResult, TlsCertificates, Value,
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::script::Run;
+use super::switches::Switches;
 use super::url::Master;
 use crate::clock::{Clock, Moment};
 use crate::config::RedisConfig;
@@ -36,6 +37,7 @@ struct Shared {
     settings: AsyncConnectionConfig,
     clock: Clock,
     live: RwLock<Option<Live>>,
+    switches: Switches,
     dials: AtomicU64,
 }
 
@@ -46,22 +48,38 @@ pub(super) struct Live {
     pub(super) run: Run,
     /// Tells it from the one that replaces it.
     dial: u64,
+    /// How many switches had been heard of when it was dialed.
+    pub(super) switches: u64,
 }
 
 /// A server, or those who know which one it is.
 pub(super) enum Endpoint {
     Server(Box<Client>),
-    Sentinel(Box<Mutex<SentinelClient>>),
+    Sentinel(Box<Announced>),
+}
+
+/// A server that sentinels know.
+pub(super) struct Announced {
+    sentinels: Mutex<SentinelClient>,
+    /// How to talk to it, wherever it is.
+    access: ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+    protocol: ProtocolVersion,
 }
 
 impl Lane {
-    pub(super) fn to(master: &Master, config: &RedisConfig, clock: Clock) -> RedisResult<Self> {
+    pub(super) fn to(
+        master: &Master,
+        config: &RedisConfig,
+        clock: Clock,
+        switches: Switches,
+    ) -> RedisResult<Self> {
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(config.response_timeout));
         let endpoint = Endpoint::of(master, trusted_certificates(config)?, ProtocolVersion::RESP2)?;
         let (live, dials) = (RwLock::new(None), AtomicU64::new(0));
-        let shared = Arc::new(Shared { endpoint, settings, clock, live, dials });
+        let shared = Arc::new(Shared { endpoint, settings, clock, live, switches, dials });
         Ok(Self { shared, dialing: Arc::default() })
     }
 
@@ -94,6 +112,11 @@ impl Lane {
         self.shared.current().and_then(|live| live.run)
     }
 
+    /// Returns when the connection leads to a server that is not the master any more, by what the sentinels say.
+    pub(super) async fn has_moved_from(&self, switches: u64) {
+        self.shared.switches.one_after(switches).await;
+    }
+
     /// Gives up a connection that failed. One that has replaced it meanwhile stays.
     pub(super) fn retire(&self, failed: &Live) {
         if self.shared.current().is_some_and(|live| live.dial == failed.dial) {
@@ -106,10 +129,13 @@ impl Lane {
 impl Shared {
     /// Dials, and leaves the outcome where all callers find it.
     async fn dial(self: Arc<Self>, mut last_failure: OwnedMutexGuard<LastFailure>) -> RedisResult<Live> {
-        match self.endpoint.dial(&self.settings).await {
+        // Before asking who it is: one that is announced meanwhile is dialed next time.
+        let switches = self.switches.so_far();
+        match self.endpoint.dial(&self.settings, &self.switches).await {
             Ok(mut connection) => {
                 let run = run_of(&mut connection).await;
-                let live = Live { connection, run, dial: self.dials.fetch_add(1, Ordering::Relaxed) };
+                let dial = self.dials.fetch_add(1, Ordering::Relaxed);
+                let live = Live { connection, run, dial, switches };
                 self.set_current(Some(live.clone()));
                 if last_failure.take().is_some() {
                     tracing::info!("connected to Redis again");
@@ -128,7 +154,8 @@ impl Shared {
     }
 
     fn current(&self) -> Option<Live> {
-        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner).clone();
+        live.filter(|live| live.switches == self.switches.so_far())
     }
 
     fn set_current(&self, live: Option<Live>) {
@@ -145,18 +172,67 @@ impl Endpoint {
         Ok(match master {
             Master::At(server) => Endpoint::Server(Box::new(client(server, certificates, protocol)?)),
             Master::KnownToSentinels { sentinels, name, access } => {
-                let sentinel = sentinel_client(sentinels, name, access, certificates, protocol)?;
-                Endpoint::Sentinel(Box::new(Mutex::new(sentinel)))
+                let client = sentinel_client(sentinels, name, access, certificates.clone(), protocol)?;
+                let (sentinels, access) = (Mutex::new(client), (**access).clone());
+                Endpoint::Sentinel(Box::new(Announced { sentinels, access, certificates, protocol }))
             }
         })
     }
 
-    pub(super) async fn dial(&self, settings: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
-        match self {
-            Endpoint::Server(client) => client.get_multiplexed_async_connection_with_config(settings).await,
-            Endpoint::Sentinel(sentinel) => {
-                sentinel.lock().await.get_async_connection_with_config(settings).await
+    pub(super) async fn dial(
+        &self,
+        settings: &AsyncConnectionConfig,
+        switches: &Switches,
+    ) -> RedisResult<MultiplexedConnection> {
+        let before = switches.so_far();
+        tokio::select! {
+            connection = self.dial_once(settings, switches) => connection,
+            // It may be the old master that does not answer.
+            () = switches.one_after(before) => self.dial_once(settings, switches).await,
+        }
+    }
+
+    async fn dial_once(
+        &self,
+        settings: &AsyncConnectionConfig,
+        switches: &Switches,
+    ) -> RedisResult<MultiplexedConnection> {
+        let announced = match self {
+            Endpoint::Server(client) => {
+                return client.get_multiplexed_async_connection_with_config(settings).await;
             }
+            Endpoint::Sentinel(announced) => announced,
+        };
+        // The sentinel that is asked may be the last one to learn what another has said already.
+        if let Some((host, port)) = switches.master()
+            && let Ok(connection) = announced.dial_master_at(host, port, settings).await
+        {
+            return Ok(connection);
+        }
+        announced.sentinels.lock().await.get_async_connection_with_config(settings).await
+    }
+}
+
+impl Announced {
+    async fn dial_master_at(
+        &self,
+        host: String,
+        port: u16,
+        settings: &AsyncConnectionConfig,
+    ) -> RedisResult<MultiplexedConnection> {
+        let address = match self.access.addr().clone() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure, tls_params }
+            }
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        let server = self.access.clone().set_addr(address);
+        let client = client(&server, self.certificates.clone(), self.protocol)?;
+        let mut connection = client.get_multiplexed_async_connection_with_config(settings).await?;
+        let role: Vec<Value> = redis::cmd("ROLE").query_async(&mut connection).await?;
+        match role.first() {
+            Some(Value::BulkString(role)) if role == b"master" => Ok(connection),
+            _ => Err((ErrorKind::Client, "it is not the master any more").into()),
         }
     }
 }
@@ -173,7 +249,7 @@ pub(super) fn run_in(info: &str) -> Run {
     u64::from_str_radix(id.get(..12)?, 16).ok()
 }
 
-fn client(
+pub(super) fn client(
     server: &ConnectionInfo,
     certificates: Option<TlsCertificates>,
     protocol: ProtocolVersion,

@@ -25,6 +25,7 @@ use super::lane::{Lane, Live, tcp_settings, trusted_certificates};
 #[cfg(any(test, feature = "testing"))]
 use super::script::Run;
 use super::script::ScriptCall;
+use super::switches::Switches;
 use super::url::{Master, RedisUrl, Topology};
 use crate::clock::Clock;
 use crate::config::RedisConfig;
@@ -81,15 +82,16 @@ enum Judgement {
 }
 
 impl Link {
-    pub(super) async fn open(url: &RedisUrl, config: &RedisConfig, clock: Clock) -> Result<Self, OpenError> {
-        if url.is_tls() {
-            // Another part of the program may have chosen already; any choice will do.
-            let _already_chosen = rustls::crypto::ring::default_provider().install_default();
-        }
+    pub(super) async fn open(
+        url: &RedisUrl,
+        config: &RedisConfig,
+        clock: Clock,
+        switches: &Switches,
+    ) -> Result<Self, OpenError> {
         let connecting = async {
             match &url.topology {
                 Topology::Cluster { nodes } => connect_cluster(nodes.clone(), config).await,
-                Topology::OneMaster(master) => connect_lanes(master, config, &clock).await,
+                Topology::OneMaster(master) => connect_lanes(master, config, &clock, switches).await,
             }
         };
         let route = match timeout(config.call_timeout, connecting).await {
@@ -182,21 +184,17 @@ impl fmt::Debug for Link {
 
 impl Way<'_> {
     async fn send(&mut self, request: &Request<'_>) -> RedisResult<Value> {
-        match (request, self) {
-            (Request::Script(call), Way::Lane(_, live)) => call.run(&mut live.connection, live.run).await,
-            (Request::Script(call), Way::Cluster(connection)) => call.run(connection, None).await,
-            (Request::Command(command) | Request::ToAllMasters(command), Way::Lane(_, live)) => {
-                command.query_async(&mut live.connection).await
+        match self {
+            Way::Lane(lane, live) => {
+                let moved = lane.has_moved_from(live.switches);
+                tokio::select! {
+                    biased;
+                    // Before the answer: what the old master says does not count any more.
+                    () = moved => Err(has_moved()),
+                    answer = send_to_master(request, live) => answer,
+                }
             }
-            (Request::InARow(commands), Way::Lane(_, live)) => {
-                commands.query_async(&mut live.connection).await
-            }
-            (Request::InARow(commands), Way::Cluster(connection)) => commands.query_async(connection).await,
-            (Request::Command(command), Way::Cluster(connection)) => command.query_async(connection).await,
-            (Request::ToAllMasters(command), Way::Cluster(connection)) => {
-                let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-                connection.route_command((*command).clone(), all).await
-            }
+            Way::Cluster(connection) => send_to_cluster(request, connection).await,
         }
     }
 
@@ -209,6 +207,34 @@ impl Way<'_> {
             lane.retire(live);
         }
     }
+}
+
+async fn send_to_master(
+    request: &Request<'_>,
+    Live { connection, run, .. }: &mut Live,
+) -> RedisResult<Value> {
+    match request {
+        Request::Script(call) => call.run(connection, *run).await,
+        Request::InARow(commands) => commands.query_async(connection).await,
+        Request::Command(command) | Request::ToAllMasters(command) => command.query_async(connection).await,
+    }
+}
+
+async fn send_to_cluster(request: &Request<'_>, connection: &mut ClusterConnection) -> RedisResult<Value> {
+    match request {
+        Request::Script(call) => call.run(connection, None).await,
+        Request::InARow(commands) => commands.query_async(connection).await,
+        Request::Command(command) => command.query_async(connection).await,
+        Request::ToAllMasters(command) => {
+            let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+            connection.route_command((*command).clone(), all).await
+        }
+    }
+}
+
+/// The end of a call that was under way to a master that is none any more.
+fn has_moved() -> RedisError {
+    std::io::Error::other("the sentinels say that another server is the master now").into()
 }
 
 impl Trail {
@@ -252,9 +278,22 @@ fn code_of(why: &RedisError) -> Option<&str> {
     hidden.or(why.code())
 }
 
-async fn connect_lanes(master: &Master, config: &RedisConfig, clock: &Clock) -> RedisResult<Route> {
+/// To be called before anything is dialed.
+pub(super) fn choose_cryptography(url: &RedisUrl) {
+    if url.is_tls() {
+        // Another part of the program may have chosen already; any choice will do.
+        let _already_chosen = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+async fn connect_lanes(
+    master: &Master,
+    config: &RedisConfig,
+    clock: &Clock,
+    switches: &Switches,
+) -> RedisResult<Route> {
     let lanes = (0..config.connections.max(1))
-        .map(|_| Lane::to(master, config, clock.clone()))
+        .map(|_| Lane::to(master, config, clock.clone(), switches.clone()))
         .collect::<RedisResult<Vec<_>>>()?;
     for lane in &lanes {
         lane.connection().await?;

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::link::{Link, Request};
 use super::script::not_understood;
+use super::switches::Switches;
 use super::url::RedisUrl;
 use crate::clock::Clock;
 use crate::config::RedisConfig;
@@ -71,6 +72,7 @@ impl Replicas {
         config: &RedisConfig,
         keys: &Keyspace,
         clock: Clock,
+        switches: &Switches,
     ) -> Result<Option<Arc<Self>>, OpenError> {
         let (wanted, time) = (config.wait_replicas, config.wait_replicas_for.max(Duration::from_millis(1)));
         if wanted == 0 {
@@ -80,7 +82,7 @@ impl Replicas {
         patient.connections = 1;
         patient.response_timeout += time;
         patient.call_timeout += time;
-        let link = Link::open(url, &patient, clock).await?;
+        let link = Link::open(url, &patient, clock, switches).await?;
         let gatherings = (0..keys.partitions()).map(|_| Mutex::default()).collect();
         Ok(Some(Arc::new(Self { link, keys: keys.clone(), wanted, time, gatherings })))
     }

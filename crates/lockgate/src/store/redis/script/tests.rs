@@ -16,6 +16,18 @@ fn the_rules_of_the_house_stand_in_the_scripts_that_ask_for_them() {
     assert!(source.contains("= '1000', '60000', 'lg:ear:', 'lg:freed', true\n"), "{source}");
 }
 
+#[test]
+fn where_there_is_no_quarantine_the_scripts_know_nothing_of_it() {
+    let (without, with) = (house(), House { quarantine_us: Some(2_000_000), ..house() });
+    for (name, source) in ALL.iter().filter(|(_, source)| source.contains(QUARANTINE.0)) {
+        let without = Complete::new(source, &without).source;
+        assert!(without.contains(NO_QUARANTINE) && !without.contains("quarantine_left"), "{name}: {without}");
+        let with = Complete::new(source, &with).source;
+        assert!(with.contains("local quarantine_us = 2000000\n"), "{name}: {with}");
+        assert!(with.contains("quarantine_left(quarantine)") && with.contains("run_id:"), "{name}: {with}");
+    }
+}
+
 /// All matches of `pattern(n)` in the text, for n = 1, 2, … and `..`.
 fn mentions(text: &str, array: &str) -> BTreeSet<String> {
     text.match_indices(&format!("{array}["))
@@ -216,7 +228,7 @@ fn no_script_prints_a_number_with_two_dots() {
             _ => &["token", "next_token", "waiter", "before", "last", "released_by", "(holder"],
         }
     };
-    for (name, source) in ALL.iter().chain(&SHARED) {
+    for (name, source) in ALL.iter().chain(&SHARED).chain([&QUARANTINE]) {
         let code = header_and_code(source).1.replace("...", "");
         for right in code.split("..").skip(1).map(str::trim_start) {
             let is_text = anywhere.iter().chain(names(name)).any(|text| right.starts_with(text));
