@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lockgate_lab::faults::{Policy, Run, Scenario, Site, run};
+use lockgate_lab::faults::{Mode, Policy, Run, Scenario, Series, Site, Topology, fail_over, run};
 
 /// For a machine that compiles or benchmarks meanwhile. Still far below what the bounds are there to tell from: a lease of
 /// 20 s, or the 5 s after which everybody asks anyway.
@@ -76,4 +76,40 @@ scenarios! {
     a_redis_that_was_silent_for_long_goes_on: some_way(Scenario::ServerPaused);
     a_storm_leaves_one_holder_at_a_time: some_way(Scenario::Storm);
     waits_that_are_dropped_leave_nothing: some_way(Scenario::Cancellation);
+}
+
+/// A few failovers of each kind; `lockgate-faults failovers` counts hundreds.
+async fn fails_over(topology: Topology, mode: Mode) {
+    let site = Site {
+        program: env!("CARGO_BIN_EXE_lockgate-faults").into(),
+        allowance: ALLOWANCE,
+        cancellations: CANCELLATIONS,
+    };
+    let series = Series { topology, mode, failovers: 4, seed: seeds()[0] };
+    let outcome = fail_over(&site, &series).await.unwrap();
+    assert!(outcome.violations.is_empty(), "{}", outcome.violations.join("\n"));
+    assert!(outcome.operations > 100, "{outcome:?}");
+    if mode == Mode::Both {
+        assert_eq!(outcome.overlaps(), 0, "{outcome:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fences_rise_over_failovers_by_sentinel() {
+    fails_over(Topology::Sentinel, Mode::Async).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fences_rise_over_failovers_of_a_cluster() {
+    fails_over(Topology::Cluster, Mode::Async).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_replicas_and_a_quarantine_nobody_overlaps_over_failovers_by_sentinel() {
+    fails_over(Topology::Sentinel, Mode::Both).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_replicas_and_a_quarantine_nobody_overlaps_over_failovers_of_a_cluster() {
+    fails_over(Topology::Cluster, Mode::Both).await;
 }

@@ -2,6 +2,7 @@
 //! count, and locks that nobody is given until the old ones have ended. What happens in real failovers is counted in the lab.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockgate::Gate;
@@ -10,7 +11,9 @@ use lockgate::config::Config;
 use lockgate::error::StoreError;
 use lockgate::key::Name;
 use lockgate::lock::{LockError, Mutex, MutexGuard, Traces, Waiting};
-use lockgate::store::{Acquire, Attempt, IfTaken, Lease, Release, Renew, Renewal, Store, Token};
+use lockgate::store::{
+    Acquire, Attempt, EarId, IfTaken, Lease, Listener, News, Release, Renew, Renewal, Store, Token,
+};
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Cluster, Persistence, Redis, Sentinel};
 use tokio::task::JoinHandle;
@@ -432,4 +435,31 @@ async fn what_an_old_master_says_does_not_count_once_a_sentinel_has_named_anothe
     for key in ["lg:{0}:mutex:during", "lg:{0}:mutex:after"] {
         assert_eq!(new.command(&["EXISTS", key]).unwrap().as_int(), Some(1), "{key}");
     }
+}
+
+/// Counts how often it is told that it hears.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Listener for Counting {
+    fn hear(&self, news: News) {
+        self.0.fetch_add(usize::from(news == News::Listening), Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_heard_at_its_replicas_too() {
+    let cluster = Cluster::start().unwrap();
+    let (seeds, replicas) = cluster.nodes().split_at(3);
+    for replica in replicas {
+        replica.command(&["CLUSTER", "FAILOVER"]).unwrap();
+    }
+    let is_replica = |node: &Redis| node.info("replication", "role").as_deref() == Some("slave");
+    assert!(eventually_async(LONG, async || seeds.iter().all(is_replica)).await);
+    let gate = Gate::open(&cluster.url()).await.unwrap();
+    let counting = Arc::new(Counting::default());
+    let hearing = gate.store().listen(EarId::random(), Arc::clone(&counting) as Arc<dyn Listener>);
+    hearing.listening().await;
+    sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(counting.0.load(Ordering::SeqCst), 1, "the subscription ended although nothing was wrong");
 }
