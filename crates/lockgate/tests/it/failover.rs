@@ -452,7 +452,7 @@ async fn a_cluster_is_heard_at_its_replicas_too() {
     let cluster = Cluster::start().unwrap();
     let (seeds, replicas) = cluster.nodes().split_at(3);
     for replica in replicas {
-        replica.command(&["CLUSTER", "FAILOVER"]).unwrap();
+        replica.command(&["CLUSTER", "FAILOVER", "TAKEOVER"]).unwrap();
     }
     let is_replica = |node: &Redis| node.info("replication", "role").as_deref() == Some("slave");
     assert!(eventually_async(LONG, async || seeds.iter().all(is_replica)).await);
