@@ -15,7 +15,8 @@ mod test;
 const USAGE: &str = "\
 cargo xtask test           set up what the tests need, then run every check
 cargo xtask test --quick   format, clippy and the tests that need no service
-cargo xtask faults …       the fault suite of the lock, in release: --minutes M, --seed N, --only NAME, --json
+cargo xtask faults …       the fault suite of the lock, in release: --minutes M, --seed N, --only NAME, --json;
+                           failovers --sentinel N --cluster N counts what failovers do to it
 cargo xtask setup          only set up: find or install redis-server, PostgreSQL, MariaDB, …";
 
 fn main() -> ExitCode {

@@ -257,16 +257,20 @@ fn lasted_for_the_quarantine(from: Moment, to: Moment) {
     assert!(took < QUARANTINE + Duration::from_millis(600), "granted after {took:?}");
 }
 
+async fn take_and_give_back(gate: &Gate) {
+    gate.mutex("m").unwrap().wait(LONG / 4).lock().await.unwrap().release().await.unwrap();
+}
+
 /// A Redis that all have got used to.
 async fn in_use(persistence: Persistence) -> (Redis, Gate) {
     let redis = Redis::start(persistence).unwrap();
     let gate = in_quarantine(&redis.url()).await;
     let asked = now();
-    gate.mutex("m").unwrap().lock().await.unwrap().release().await.unwrap();
+    take_and_give_back(&gate).await;
     // A new one looks like one that was emptied.
     lasted_for_the_quarantine(asked, now());
     let again = now();
-    gate.mutex("m").unwrap().lock().await.unwrap().release().await.unwrap();
+    take_and_give_back(&gate).await;
     assert!(now().since(again) < QUARANTINE / 2, "the server is the same");
     (redis, gate)
 }
@@ -296,7 +300,7 @@ async fn nobody_gets_it_early(persistence: Persistence) {
     drop(ended(theirs).await.unwrap());
     lasted_for_the_quarantine(back, now());
     guard.release().await.unwrap();
-    newcomer.mutex("m").unwrap().lock().await.unwrap().release().await.unwrap();
+    take_and_give_back(&newcomer).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -407,12 +411,11 @@ async fn who_is_known_to_hold_it_keeps_it_and_gives_it_back_to_nobody_until_the_
 async fn a_cluster_has_a_quarantine_for_each_partition() {
     let cluster = Cluster::start().unwrap();
     let gate = in_quarantine(&cluster.url()).await;
-    let mutex = gate.mutex("m").unwrap();
     let asked = now();
-    mutex.lock().await.unwrap().release().await.unwrap();
+    take_and_give_back(&gate).await;
     lasted_for_the_quarantine(asked, now());
     let again = now();
-    mutex.lock().await.unwrap().release().await.unwrap();
+    take_and_give_back(&gate).await;
     assert!(now().since(again) < QUARANTINE / 2);
 }
 

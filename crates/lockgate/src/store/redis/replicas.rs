@@ -142,6 +142,9 @@ impl Replicas {
         let reply = self.link.send(Request::InARow(&commands)).await.map_err(explain)?;
         let Value::Array(replies) = &reply else { return Err(not_understood(&reply)) };
         let [_, Value::Int(replicas), found @ ..] = &replies[..] else { return Err(not_understood(&reply)) };
+        if found.len() != 2 * callers.len() {
+            return Err(not_understood(&reply));
+        }
         if *replicas < i64::from(self.wanted) {
             return Err(self.too_few(*replicas));
         }
