@@ -422,7 +422,10 @@ async fn a_cluster_has_a_quarantine_for_each_partition() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_old_master_says_does_not_count_once_a_sentinel_has_named_another() {
     let sentinel = Sentinel::start().unwrap();
-    let gate = Gate::open(&sentinel.url()).await.unwrap();
+    let mut config = Config::default();
+    // Nobody gives up because it takes so long.
+    (config.redis.response_timeout, config.redis.call_timeout) = (LONG, LONG);
+    let gate = Gate::open_with(&sentinel.url(), &config).await.unwrap();
     let store = Arc::clone(gate.store());
     asked(&*store, &name("before"), Token::random(), IfTaken::Leave).await;
     let old = sentinel.master().unwrap();

@@ -92,7 +92,7 @@ impl Switches {
                 return;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
