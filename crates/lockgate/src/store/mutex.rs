@@ -24,6 +24,9 @@ pub const FENCE_BLOCK: u64 = 64;
 /// How many locks one call may renew.
 pub const MAX_RENEW_BATCH: usize = 512;
 
+/// How many mutexes may be taken together.
+pub const MAX_TOGETHER: usize = 100;
+
 /// Who asks for a lock: 128 bits, new for every attempt, never reused. *The holder is my token* means success, which
 /// makes a re-sent call harmless. Its upper half says whom to tell when the lock is given to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -230,7 +233,7 @@ pub enum Acquire {
     },
     /// Another token holds the mutex.
     Taken {
-        /// When its lease ends unless it is renewed, by the store's clock.
+        /// When its lease ends unless it is renewed, by the store's clock. Of several holders: the first.
         lease_left: Duration,
     },
     /// Another token holds the mutex, and this one waits in the queue.
@@ -241,6 +244,11 @@ pub enum Acquire {
         lease_left: Duration,
         /// The store's time at the answer: with it, the time of a later grant can be understood.
         now: Timestamp,
+    },
+    /// More permits are wanted than there are. A mutex never answers this.
+    Never {
+        /// How many there are.
+        total: u32,
     },
 }
 
