@@ -111,10 +111,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// The answers are those of `mutex_acquire`: [`Acquire::Granted`], in the same order. The same tokens asking again
     /// while they hold all of them get the same fences.
-    fn mutex_acquire_all<'a>(
-        &'a self,
-        wishes: &'a [(Name, Attempt)],
-    ) -> Answer<'a, Option<Vec<Acquire>>>;
+    fn mutex_acquire_all<'a>(&'a self, wishes: &'a [(Name, Attempt)]) -> Answer<'a, Option<Vec<Acquire>>>;
 
     /// Sees to it that every later grant of `mutex` has a fence above `fence`, if `token` holds it; whether it does.
     fn mutex_raise<'a>(&'a self, mutex: &'a Name, token: &'a Token, fence: Fence) -> Answer<'a, bool>;

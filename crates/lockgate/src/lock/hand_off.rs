@@ -75,7 +75,7 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
                     (has_queued, has_queued || lease_left < terms.lease.length() / 2);
                 return room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
             }
-            Ok(Acquire::Taken { .. }) => {
+            Ok(Acquire::Taken { .. } | Acquire::Never { .. }) => {
                 // As long as nothing is heard (the subscription may be forbidden), it tries again.
                 if tokio::time::timeout(PAUSE, desk.listening()).await.is_ok() {
                     attempt.if_taken = IfTaken::Queue;

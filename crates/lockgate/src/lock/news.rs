@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::desk::Desk;
 use crate::clock::{Moment, Timestamp};
 use crate::key::Name;
-use crate::store::{Fences, Listener, News, Token};
+use crate::store::{Fences, Listener, Lock, News, Token};
 
 /// A grant that the store pushed.
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +207,7 @@ impl Listener for DeskListener {
         match news {
             News::Listening => desk.registry.wake_all(),
             News::Freed(name) => desk.registry.wake_one_watcher(&name),
-            News::Granted { mutex, token, fences, granted_at, lease } => {
+            News::Granted { lock: Lock::Mutex(mutex), token, fences, granted_at, lease } => {
                 let slot = desk.registry.expected().get(&token).cloned();
                 let Some(slot) = slot else {
                     // It waited, and went: the next one must not wait for it.
@@ -217,6 +217,7 @@ impl Listener for DeskListener {
                 let grant = PushedGrant { fences, granted_at, lease, heard_at };
                 slot.receive(grant);
             }
+            News::Granted { lock: Lock::Pool(_), .. } | News::Ask(_) | News::Opened(_) => {}
         }
     }
 }

@@ -81,6 +81,7 @@ impl Wish {
             Ok(Acquire::Taken { lease_left } | Acquire::Queued { lease_left, .. }) => {
                 Ok(Try::Taken { lease_left })
             }
+            Ok(Acquire::Never { .. }) => Ok(Try::Taken { lease_left: std::time::Duration::ZERO }),
             Err(why) => {
                 // It may have happened all the same.
                 desk.release_in_background(name.clone(), token);

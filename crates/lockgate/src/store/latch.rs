@@ -1,6 +1,11 @@
 //! The words of the operations on count-down latches.
 
+use std::time::Duration;
+
 use crate::error::InvalidInput;
+
+/// For how long a latch is remembered after the last change.
+pub(crate) const LATCH_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The highest count of a latch.
 pub const MAX_LATCH: u32 = 100_000;

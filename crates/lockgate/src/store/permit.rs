@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use super::{Fence, Lease, Token};
+use super::mutex::check_batch_of;
+use super::{Attempt, Fence, IfTaken, Lease, Token};
 use crate::error::InvalidInput;
 use crate::key::Name;
 
@@ -50,15 +51,59 @@ pub struct Share {
 impl Share {
     /// Refuses what no pool can give.
     pub(crate) fn check(self) -> Result<(), InvalidInput> {
-        if self.permits == 0 {
-            return Err(InvalidInput::new("permits", "0 of them is nothing; ask for at least one"));
-        }
+        check_permits(self.permits)?;
         if self.of == 0 || (self.of > MAX_PERMITS && self.of != WRITER) {
             let problem = format!("a semaphore has 1 to {MAX_PERMITS} permits, not {}", self.of);
             return Err(InvalidInput::new("permits", problem));
         }
         Ok(())
     }
+}
+
+/// Refuses an attempt that no store can make.
+pub(crate) fn check_wish(pool: &Pool, attempt: &Attempt, share: Share) -> Result<(), InvalidInput> {
+    attempt.check()?;
+    share.check()?;
+    if attempt.if_taken == IfTaken::Watch {
+        return Err(InvalidInput::new("if_taken", "permits cannot be watched; wait in the queue"));
+    }
+    let problem = match pool.kind {
+        PoolKind::RwLock if share.of != WRITER => {
+            format!("a read-write lock has {WRITER} permits, not {}", share.of)
+        }
+        PoolKind::Semaphore if share.of > MAX_PERMITS => {
+            format!("a semaphore has 1 to {MAX_PERMITS} permits, not {}", share.of)
+        }
+        _ => return Ok(()),
+    };
+    Err(InvalidInput::new("permits", problem))
+}
+
+/// Refuses to hold nothing.
+pub(crate) fn check_permits(permits: u32) -> Result<(), InvalidInput> {
+    if permits > 0 {
+        return Ok(());
+    }
+    Err(InvalidInput::new("permits", "0 of them is nothing; name at least one, or release them"))
+}
+
+/// Refuses a number that the pool cannot have.
+pub(crate) fn check_size(pool: &Pool, total: Option<u32>) -> Result<(), InvalidInput> {
+    if pool.kind == PoolKind::RwLock {
+        return Err(InvalidInput::new("pool", "a read-write lock cannot be resized; only a semaphore can"));
+    }
+    if total.is_none_or(|total| (1..=MAX_PERMITS).contains(&total)) {
+        return Ok(());
+    }
+    let problem = format!(
+        "a semaphore has 1 to {MAX_PERMITS} permits; to let nobody in any more, take all of one and hold them"
+    );
+    Err(InvalidInput::new("permits", problem))
+}
+
+/// Refuses a batch that no store can renew.
+pub(crate) fn check_renewals(renewals: &[PermitRenewal]) -> Result<(), InvalidInput> {
+    check_batch_of(renewals.iter().map(|renewal| renewal.fences))
 }
 
 /// One holder's permits to be renewed by [`Store::permit_renew`](super::Store::permit_renew).

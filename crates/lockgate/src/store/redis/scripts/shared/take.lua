@@ -35,32 +35,49 @@ local function join(mutex, queue, token, again, state)
   return {'queued', ahead, lease_left_us(mutex), now_us()}
 end
 
+-- The mutex' value, which was just read, after what the next caller notices: that a lease has run out.
+local function noticed(value, mutex, queue, fence_seen, asking)
+  if not value and redis.call('EXISTS', queue) == 1 then
+    give_to_next(mutex, queue, 'q', NOBODY, fence_seen, now_us(), asking)
+    return redis.call('GET', mutex)
+  end
+  return value
+end
+
+-- How a mutex of that value stands for a token: it is mine; the call is late, because the token has released it; free; taken.
+local function how_it_stands(value, token)
+  if not value then
+    return 'free'
+  end
+  local state, holder = string.byte(value), string.sub(value, 2, 33)
+  if holder == token and state ~= RELEASED then
+    return 'mine'
+  elseif holder == token or string.sub(value, 34, 65) == token then
+    return 'late'
+  end
+  return state == RELEASED and 'free' or 'taken'
+end
+
 -- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says. One who watches is
 -- rarely alone: others of its process may want to hear when it gives the mutex back.
 local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken)
-  if not value and redis.call('EXISTS', queue) == 1 then
-    give_to_next(mutex, queue, 'q', NOBODY, fence_seen, now_us(), token)
-    value = redis.call('GET', mutex)
-  end
-  local state = value and string.byte(value)
-  local holder = value and string.sub(value, 2, 33)
-  local before = value and string.sub(value, 34, 65)
-  if value and state ~= RELEASED and holder == token then
+  value = noticed(value, mutex, queue, fence_seen, token)
+  local how = how_it_stands(value, token)
+  if how == 'mine' then
     local last = tonumber(string.sub(value, 66))
     return {'granted', last - fences + 1, last, lease_left_us(mutex)}
-  end
-  if value and (before == token or holder == token) then
+  elseif how == 'late' then
     return {'taken', 0}
-  end
-  if not value or state == RELEASED then
+  elseif how == 'free' then
     local above = value and tonumber(string.sub(value, 66)) or 0
+    local before = value and string.sub(value, 2, 33) or NOBODY
     local first = math.max(above + 1, fence_seen + 1, now_us())
     local last = first + fences - 1
     local letter = if_taken == 'watch' and 'w' or 'h'
-    local grant = letter .. token .. (holder or NOBODY) .. string.format('%.0f', last)
-    redis.call('SET', mutex, grant, 'PX', lease_ms)
+    redis.call('SET', mutex, letter .. token .. before .. string.format('%.0f', last), 'PX', lease_ms)
     return {'granted', first, last, lease_ms * 1000}
   end
+  local state = string.byte(value)
   if if_taken == 'queue' or if_taken == 'again' then
     return join(mutex, queue, token, if_taken == 'again', state)
   end
