@@ -411,7 +411,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             super::permit::check_size(pool, total)?;
             self.lock_step(|locks, now, post| {
-                permit::permit_resize(&mut locks.pools, now, post, pool, total)
+                permit::permit_resize(&mut locks.pools, now, post, pool, total);
             });
             Ok(())
         })

@@ -27,6 +27,8 @@ mod redis_faults;
 #[cfg(test)]
 mod redis_greeting;
 #[cfg(test)]
+mod redis_keys;
+#[cfg(test)]
 mod services;
 #[cfg(test)]
 mod shop;

@@ -25,10 +25,6 @@ impl Home {
     }
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "it is compared with what a latch is told to be, if there is one"
-)]
 fn standing(count: u32, remaining: u32) -> Option<LatchStatus> {
     Some(LatchStatus { count, remaining })
 }

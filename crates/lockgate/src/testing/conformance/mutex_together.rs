@@ -24,7 +24,7 @@ fn names_that_belong_together(home: &Home, count: usize) -> Vec<Name> {
     let first = fresh("mutex");
     let here = partition(&first);
     let others = std::iter::repeat_with(|| fresh("mutex")).filter(|name| partition(name) == here);
-    std::iter::once(first.clone()).chain(others).take(count).collect()
+    std::iter::once(first).chain(others).take(count).collect()
 }
 
 /// Wishes for all of them, each with a token of its own.
