@@ -110,23 +110,29 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// one step. At most [`MAX_TOGETHER`] of them, each once. What the attempts do if a mutex is taken does not count.
     ///
     /// The answers are those of `mutex_acquire`: [`Acquire::Granted`], in the same order. The same tokens asking again
-    /// while they hold all of them get the same fences.
+    /// while they hold all of them get the same fences. Leases that have run out are noticed as by `mutex_acquire`: a mutex
+    /// for which somebody waits goes to that one, and cannot be had.
     fn mutex_acquire_all<'a>(&'a self, wishes: &'a [(Name, Attempt)]) -> Answer<'a, Option<Vec<Acquire>>>;
 
-    /// Sees to it that every later grant of `mutex` has a fence above `fence`, if `token` holds it; whether it does.
+    /// Sees to it that every later grant of `mutex` has a fence above `fence` (at most [`Fence::MAX_SEEN`]), if `token` holds
+    /// it; whether it does. The lease stays as it is. The fence counts as one of the grant's: the same token asking again
+    /// with `mutex_acquire` is told fences that end there.
     fn mutex_raise<'a>(&'a self, mutex: &'a Name, token: &'a Token, fence: Fence) -> Answer<'a, bool>;
 
     /// Gives permits of `pool` to the attempt's token when so many are free and nobody waits; otherwise does what the
     /// attempt says. [`IfTaken::Watch`] is refused: pools are waited for in the queue.
     ///
     /// First come, first served: as long as the first in the queue does not get what it wants, nobody behind it does,
-    /// however little that one wants. As soon as there are permits, every waiter from the head on gets its own for
-    /// which there are enough, each for the claim lease, and hears [`News::Granted`].
+    /// however little that one wants, and nobody who comes later either. As soon as there are permits, every waiter from
+    /// the head on whose ear is there gets its own for which there are enough, each for the claim lease, and hears
+    /// [`News::Granted`]. One that asks by [`IfTaken::QueueAgain`] and is no longer in the queue is the first: it gets its
+    /// permits at once if there are enough.
     ///
     /// Wishes for more than the pool has are answered [`Acquire::Never`]. As for all else, this is like `mutex_acquire`:
     /// the same token asking again gets the same permits and fences, or keeps its place; a token that has given its
     /// permits back does not get them again until [`POOL_RELEASES_KEPT`] others have given some back (or a minute has
-    /// passed); a lease that ran out is noticed by the next call on the pool.
+    /// passed, in which nothing was held and nobody waited); a lease that ran out is noticed by the next call on the pool,
+    /// whichever it is. What is told of a lease that is left is that of the one that ends first.
     fn permit_acquire<'a>(
         &'a self,
         pool: &'a Pool,
@@ -142,27 +148,32 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// leaves it. As for repeating it: see `mutex_release`; the last [`POOL_RELEASES_KEPT`] are remembered.
     fn permit_release<'a>(&'a self, pool: &'a Pool, token: &'a Token) -> Answer<'a, Release>;
 
-    /// Lets `token` keep only so many permits of those that it holds, and gives the others back.
+    /// Lets `token` keep only so many permits of those that it holds, at least one, and gives the others back: to the first
+    /// waiters, or to nobody. Its lease and its fences stay as they are. Never gives it more than it holds.
     fn permit_shrink<'a>(&'a self, pool: &'a Pool, token: &'a Token, permits: u32) -> Answer<'a, Shrink>;
 
     /// Sets how many permits `pool` has, from now on and whatever its users say; `None`: it is theirs to say again, when
     /// it is not in use. Fewer than are taken: nobody loses any, and nobody gets any before enough are given back. A waiter
-    /// that wants more than there are leaves the queue and hears [`News::Ask`]. Read-write locks cannot be resized.
+    /// that wants more than there are leaves the queue when it is the first in it, and hears [`News::Ask`]; or when it asks
+    /// before that. Read-write locks cannot be resized.
     fn permit_resize<'a>(&'a self, pool: &'a Pool, total: Option<u32>) -> Answer<'a, ()>;
 
-    /// Tells how `pool` stands.
+    /// Tells how `pool` stands, after the leases that ran out were noticed.
     fn permit_read<'a>(&'a self, pool: &'a Pool) -> Answer<'a, PoolStatus>;
 
     /// Takes the permits of one token away, or those of all, and gives them to the next waiters or to nobody. The answer is
-    /// a fence above all that were given out before.
+    /// a fence above all that were given out before. Who waits keeps its place.
     fn permit_break<'a>(&'a self, pool: &'a Pool, token: Option<&'a Token>) -> Answer<'a, Fence>;
 
-    /// Lets the latch called `latch` count down from `count`: when there is none, or one that has reached zero. It is
-    /// forgotten a day after the last call on it that changed it.
+    /// Lets the latch called `latch` count down from `count`: when there is none, or one that has reached zero, which forgets
+    /// who was counted. It is forgotten a day after the last call on it that changed it.
+    ///
+    /// Asking again is told [`LatchSet::Counting`], as long as it has not reached zero in the meantime: whoever sets a latch
+    /// does so before it tells others to count.
     fn latch_set<'a>(&'a self, latch: &'a Name, count: u32) -> Answer<'a, LatchSet>;
 
-    /// Counts `latch` down by one, once for each token. At zero everybody hears [`News::Opened`]. `None`: there is no such
-    /// latch. A token that has been counted already is told how the latch stands.
+    /// Counts `latch` down by one, once for each token. At zero everybody hears [`News::Opened`], once; there it stays. `None`:
+    /// there is no such latch. A token that has been counted already is told how the latch stands.
     fn latch_count_down<'a>(&'a self, latch: &'a Name, token: &'a Token) -> Answer<'a, Option<LatchStatus>>;
 
     /// Tells how `latch` stands.

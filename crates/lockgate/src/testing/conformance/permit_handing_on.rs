@@ -125,7 +125,8 @@ async fn waiters_who_are_not_there_delay_the_next_by_no_more_than_the_claim_leas
     home.waits(&used, 2, nobody).await;
     home.waits(&used, 1, bob).await;
     assert_eq!(home.gives_back(&used, alice).await, Release::Released);
-    if home.holders(&used).await == [(nobody, 2)] {
+    // Where there are several partitions there are several servers, and none of them knows all who hear.
+    if home.store.partitions() > 1 && home.holders(&used).await == [(nobody, 2)] {
         home.let_pass(CLAIM + ROUNDING).await;
         assert!(matches!(home.wish(&used, 1, &waiting_again(bob)).await, Acquire::Granted { .. }));
     } else {
@@ -227,6 +228,11 @@ async fn permits_can_be_taken_from_one(home: &Home) {
     assert_eq!(home.prolongs(&used, alice, LONG).await, Renew::NotHeld);
     let shrunk = home.store.permit_shrink(&used.pool, &alice, 1).await.unwrap();
     assert_eq!(shrunk, Shrink::NotHeld);
+    assert_eq!(
+        home.gives_back(&used, alice).await,
+        Release::NotHeld,
+        "it must learn that it lost its permit"
+    );
     assert!(home.takes(&used, 1, Token::random()).await > fence);
     // Who holds nothing loses nothing, and nobody else does.
     let again = home.breaks(&used, Some(alice)).await;

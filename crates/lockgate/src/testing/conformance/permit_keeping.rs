@@ -131,6 +131,11 @@ async fn only_waiters_with_another_ear_are_others(home: &Home) {
     assert!(others_wait().await, "one who hears by another ear is one");
     assert_eq!(home.gives_back(&used, other).await, Release::Left);
     assert!(!others_wait().await, "it has left");
+    for gone in [neighbour, second] {
+        assert_eq!(home.gives_back(&used, gone).await, Release::Left);
+    }
+    home.waits(&used, 1, theirs.token()).await;
+    assert!(others_wait().await, "those of the same ear have left, and another came");
 }
 
 async fn a_renewal_notices_that_another_lease_ran_out(home: &Home) {
