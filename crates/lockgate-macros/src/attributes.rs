@@ -21,7 +21,8 @@ const KNOWN: [(&str, &str); 4] = [
 
 /// All attributes, checked, with their defaults.
 pub(crate) struct Attributes {
-    pub(crate) key: Key,
+    /// One, or several that are taken together.
+    pub(crate) keys: Vec<Key>,
     pub(crate) wait_ms: u64,
     pub(crate) lease_ms: u64,
     pub(crate) gate: Option<Expr>,
@@ -32,14 +33,14 @@ impl Attributes {
     pub(crate) fn read(attributes: TokenStream, arguments: &Arguments) -> syn::Result<Self> {
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attributes)?;
         let mut problems = Problems::default();
-        let (mut key, mut wait_ms, mut lease_ms, mut gate) = (None, None, None, None);
+        let (mut keys, mut wait_ms, mut lease_ms, mut gate) = (None, None, None, None);
         for (nth, entry) in entries.iter().enumerate() {
             if entries.iter().take(nth).any(|earlier| earlier.name == entry.name) {
                 problems.add(entry.is_given_twice());
                 continue;
             }
             match entry.name.to_string().as_str() {
-                "key" => key = problems.value_of(entry.key(arguments)),
+                "key" => keys = problems.value_of(entry.keys(arguments)),
                 "wait" => wait_ms = problems.value_of(entry.duration(duration::milliseconds)),
                 "lease" => lease_ms = problems.value_of(entry.duration(duration::lease_milliseconds)),
                 "gate" => gate = Some(entry.value.clone()),
@@ -51,9 +52,9 @@ impl Attributes {
             problems.add(arguments.without_key());
         }
         problems.into_result()?;
-        let key = key.ok_or_else(|| arguments.without_key())?;
+        let keys = keys.ok_or_else(|| arguments.without_key())?;
         let (wait_ms, lease_ms) = (wait_ms.unwrap_or(DEFAULT_WAIT_MS), lease_ms.unwrap_or(DEFAULT_LEASE_MS));
-        Ok(Self { key, wait_ms, lease_ms, gate })
+        Ok(Self { keys, wait_ms, lease_ms, gate })
     }
 }
 
@@ -78,14 +79,22 @@ impl Parse for Entry {
 }
 
 impl Entry {
-    fn key(&self, arguments: &Arguments) -> syn::Result<Key> {
-        match string_literal(&self.value) {
-            Some(literal) => Key::read(literal, arguments),
-            None => Err(Error::new_spanned(
-                &self.value,
-                format!("`key` takes a string literal; write `{}`", arguments.example_of_a_key()),
-            )),
-        }
+    /// A string, or several in brackets.
+    fn keys(&self, arguments: &Arguments) -> syn::Result<Vec<Key>> {
+        let several = match without_group(&self.value) {
+            Expr::Array(several) if several.elems.is_empty() => {
+                let problem =
+                    format!("there is no key; write a name, as in `{}`", arguments.example_of_a_key());
+                return Err(Error::new_spanned(&self.value, problem));
+            }
+            Expr::Array(several) => several.elems.iter().collect(),
+            one => vec![one],
+        };
+        let mut problems = Problems::default();
+        let keys =
+            several.into_iter().filter_map(|key| problems.value_of(read_key(key, arguments))).collect();
+        problems.into_result()?;
+        Ok(keys)
     }
 
     fn duration(&self, milliseconds: fn(&str) -> Result<u64, String>) -> syn::Result<u64> {
@@ -108,12 +117,28 @@ impl Entry {
     }
 }
 
-/// A string literal, also one that came through another macro.
+fn read_key(key: &Expr, arguments: &Arguments) -> syn::Result<Key> {
+    match string_literal(key) {
+        Some(literal) => Key::read(literal, arguments),
+        None => Err(Error::new_spanned(
+            key,
+            format!("`key` takes a string literal; write `{}`", arguments.example_of_a_key()),
+        )),
+    }
+}
+
 fn string_literal(value: &Expr) -> Option<&LitStr> {
-    match value {
+    match without_group(value) {
         Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) => Some(literal),
-        Expr::Group(group) => string_literal(&group.expr),
         _ => None,
+    }
+}
+
+/// The expression itself, if it came through another macro.
+fn without_group(value: &Expr) -> &Expr {
+    match value {
+        Expr::Group(group) => without_group(&group.expr),
+        value => value,
     }
 }
 

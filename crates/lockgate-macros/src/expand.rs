@@ -11,6 +11,7 @@ use syn::{Expr, ReturnType, Token, Type, TypeInfer, parse_quote};
 
 use crate::attributes::Attributes;
 use crate::function::Function;
+use crate::key::Key;
 use crate::problems;
 
 /// What `#[locked(attributes)] item` is replaced by.
@@ -30,27 +31,27 @@ fn try_locked(attributes: TokenStream, item: TokenStream) -> syn::Result<TokenSt
     Ok(under_lock(&function, &attributes))
 }
 
-/// The names `key` and `gate` are of the macro's own site: the body cannot see them. Both are done before the body gets
+/// The names `keys` and `gate` are of the macro's own site: the body cannot see them. Both are done before the body gets
 /// the arguments, and borrow nothing from them.
 fn under_lock(function: &Function, attributes: &Attributes) -> TokenStream {
     let Function { attributes: outer, visibility, signature, inner_attributes, body } = function;
     let output = output(&signature.output);
     // When the compiler does not like the call, the return type is what is wrong.
     let at_output = Span::mixed_site().located_at(output.span());
-    let key = attributes.key.computed();
+    let keys = attributes.keys.iter().map(Key::computed);
     let (find_gate, gate) = gate(attributes.gate.as_ref());
     let (wait, lease) = (duration(attributes.wait_ms), duration(attributes.lease_ms));
     let body = body.behind(tell_type(output));
     // Bound to a name, the future ends before the gate in every edition.
     let run = quote_spanned! {at_output=>
-        let result = ::lockgate::locked::run(#gate, key, #wait, #lease, async move #body).await;
+        let result = ::lockgate::locked::run(#gate, keys, #wait, #lease, async move #body).await;
         result
     };
     quote_spanned! {Span::mixed_site()=>
         #(#outer)*
         #visibility #signature {
             #(#inner_attributes)*
-            let key = #key;
+            let keys = [#(#keys),*];
             #find_gate
             #run
         }

@@ -33,6 +33,7 @@ use proc_macro::TokenStream;
 /// | attribute | default | what |
 /// | --- | --- | --- |
 /// | `key = "coupon:{coupon_id}"` | none: it must be given | the lock's name; calls with the same key wait for each other |
+/// | `key = ["account:{from}", "account:{to}"]` | | several locks, all or none: see `MultiLock` |
 /// | `wait = "3s"` | `"5s"` | for how long to wait for the lock; with `"0s"` it is tried once |
 /// | `lease = "5s"` | `"10s"` | for how long the lock is taken, `"1ms"` to `"24h"` |
 /// | `gate = self.gate` | the program's gate | where the lock is: an expression for a `Gate` or a reference to one |
@@ -46,15 +47,20 @@ use proc_macro::TokenStream;
 /// starts from an argument, from `self`, from a path with `::` or from an `UPPER_CASE` constant; everything else is an
 /// error, which names the arguments.
 ///
+/// Several keys in brackets are taken together, in the order of the names that they come to, so that a transfer from 1 to 2
+/// and one from 2 to 1 do not wait for each other for ever; the same name twice counts once. A call from inside that needs
+/// some of the keys that its caller has, and others, takes the others: two functions that do so with each other's keys can
+/// wait for each other until `wait` is over.
+///
 /// Key and gate are evaluated once, before the body gets the arguments.
 ///
 /// # What it is replaced by
 ///
 /// ```text
 /// async fn issue(coupon_id: u64, state: &State) -> Result<Issue, MyError> {
-///     let key = format!("coupon:{}", coupon_id);
+///     let keys = [format!("coupon:{}", coupon_id)];
 ///     let gate = lockgate::locked::gate(&state.gate); // if one was named
-///     lockgate::locked::run(Some(&gate), key, wait, lease, async move { /* the body */ }).await
+///     lockgate::locked::run(Some(&gate), keys, wait, lease, async move { /* the body */ }).await
 /// }
 /// ```
 ///

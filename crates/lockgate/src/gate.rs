@@ -1,11 +1,12 @@
 //! The front door: opens a store and hands out the gates.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::error::{InvalidInput, OpenError, StoreError};
 use crate::key::Name;
-use crate::lock::{Desk, Mutex};
+use crate::lock::{CountDownLatch, Desk, MultiGuard, MultiLock, Mutex, MutexGuard, Once, RwLock, Semaphore};
 use crate::stock::{Counter, Coupon, Deal, Order, Sku};
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
@@ -116,6 +117,61 @@ impl Gate {
     /// When the name is empty or longer than 16 KiB.
     pub fn mutex(&self, name: impl AsRef<str>) -> Result<Mutex, InvalidInput> {
         Ok(Mutex::new(Arc::clone(&self.desk), Name::new("mutex", name)?))
+    }
+
+    /// The read-write lock called `name`: see [`RwLock`]. Its names are not those of mutexes.
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB.
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> Result<RwLock, InvalidInput> {
+        Ok(RwLock::new(Arc::clone(&self.desk), Name::new("rw_lock", name)?))
+    }
+
+    /// The semaphore called `name`, with so many permits unless [another number](Semaphore::set_permits) was set: see
+    /// [`Semaphore`].
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB, or the number is not between 1 and a million.
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore, InvalidInput> {
+        Semaphore::new(Arc::clone(&self.desk), Name::new("semaphore", name)?, permits)
+    }
+
+    /// Several mutexes, to be taken together: see [`MultiLock`].
+    ///
+    /// # Errors
+    ///
+    /// When there are none or more than a hundred, or a name is empty or longer than 16 KiB.
+    pub fn multi_lock<N: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<MultiLock, InvalidInput> {
+        let names = names.into_iter().map(|name| Name::new("mutex", name)).collect::<Result<_, _>>()?;
+        MultiLock::new(Arc::clone(&self.desk), names)
+    }
+
+    /// All of these, held together.
+    pub(crate) fn multi_guard(&self, guards: Vec<MutexGuard>) -> MultiGuard {
+        MultiGuard::of(Arc::clone(&self.desk), guards)
+    }
+
+    /// What is called `name` is done at most once in every such period: see [`Once`].
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB, or the period is not between 1 ms and 24 h.
+    pub fn once(&self, name: impl AsRef<str>, every: Duration) -> Result<Once, InvalidInput> {
+        Once::new(Arc::clone(&self.desk), &Name::new("once", name)?, every)
+    }
+
+    /// The latch called `name`: see [`CountDownLatch`].
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB.
+    pub fn count_down_latch(&self, name: impl AsRef<str>) -> Result<CountDownLatch, InvalidInput> {
+        Ok(CountDownLatch::new(Arc::clone(&self.desk), Name::new("latch", name)?))
     }
 
     /// Lets nobody wait for a lock any more, and returns when every lock that was dropped has been given back. Guards that

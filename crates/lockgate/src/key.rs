@@ -139,6 +139,24 @@ pub enum Kind {
     Mutex,
     /// Who waits for a mutex, in which order.
     MutexQueue,
+    /// A read-write lock: who holds it or waits for it, with which fences.
+    RwLock,
+    /// Who holds a read-write lock, by the end of their leases.
+    RwLockHolders,
+    /// Who waits for a read-write lock, in which order.
+    RwLockQueue,
+    /// How many permits a read-write lock has: never set, because they are always all there are.
+    RwLockSize,
+    /// A semaphore: who holds permits or waits for them, with which fences.
+    Semaphore,
+    /// Who holds a semaphore's permits, by the end of their leases.
+    SemaphoreHolders,
+    /// Who waits for a semaphore's permits, in which order.
+    SemaphoreQueue,
+    /// How many permits a semaphore has, if that was set.
+    SemaphoreSize,
+    /// A latch: from which number it counts down, and who was counted.
+    Latch,
     /// A coupon's terms and counters.
     Coupon,
     /// Who has what of a coupon.
@@ -167,9 +185,18 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds there are.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 23] = [
         Kind::Mutex,
         Kind::MutexQueue,
+        Kind::RwLock,
+        Kind::RwLockHolders,
+        Kind::RwLockQueue,
+        Kind::RwLockSize,
+        Kind::Semaphore,
+        Kind::SemaphoreHolders,
+        Kind::SemaphoreQueue,
+        Kind::SemaphoreSize,
+        Kind::Latch,
         Kind::Coupon,
         Kind::CouponMembers,
         Kind::CouponDue,
@@ -188,6 +215,15 @@ impl Kind {
         match self {
             Kind::Mutex => "mutex",
             Kind::MutexQueue => "mutex-queue",
+            Kind::RwLock => "rw-lock",
+            Kind::RwLockHolders => "rw-lock-holders",
+            Kind::RwLockQueue => "rw-lock-queue",
+            Kind::RwLockSize => "rw-lock-size",
+            Kind::Semaphore => "semaphore",
+            Kind::SemaphoreHolders => "semaphore-holders",
+            Kind::SemaphoreQueue => "semaphore-queue",
+            Kind::SemaphoreSize => "semaphore-size",
+            Kind::Latch => "latch",
             Kind::Coupon => "coupon",
             Kind::CouponMembers => "coupon-members",
             Kind::CouponDue => "coupon-due",
@@ -328,7 +364,7 @@ impl Keyspace {
         format!("{}:ear:", self.namespace)
     }
 
-    /// The channel on which all processes hear which mutexes are free; a message is the mutex' key.
+    /// The channel on which all processes hear which mutexes are free and which latches open; a message is the key.
     #[must_use]
     pub fn freed(&self) -> String {
         format!("{}:freed", self.namespace)
@@ -426,6 +462,10 @@ mod tests {
             "/",
             "mutex",
             "mutex-queue",
+            "rw-lock",
+            "-queue",
+            "semaphore",
+            "-size",
             "a",
             "-members",
         ]);

@@ -24,11 +24,12 @@
 //! | where | what |
 //! | --- | --- |
 //! | [`Gate`] | the front door: opens a store, hands out the gates |
-//! | [`lock`] | who may act *now*? A mutex for many processes |
+//! | [`lock`] | who may act *now*? Mutex, read-write lock, semaphore, several at once, quorum, latch, once per period |
+//! | `blocking` | (feature `blocking`) the locks for programs that are not asynchronous |
 //! | [`mod@locked`] | what `#[locked]` (feature `macros`) calls |
 //! | [`stock`] | who gets *one of N*? Coupons, deals, orders, holds |
 //! | `ledger` | (features `postgres`, `mysql`, `sqlite`) what was *decided*, durably? Every change in SQL, audit, the way back |
-//! | [`store`] | the contract that both stores keep, with the mutex operations; [`store::memory`] and [`store::redis`] keep it |
+//! | [`store`] | the contract that both stores keep, with the operations of all gates; [`store::memory`] and [`store::redis`] keep it |
 //! | `fencing` | (features `postgres`, `mysql`, `sqlite`) the database refuses a holder that lost its lock |
 //! | [`config`] | what can be set when a gate is opened |
 //! | [`error`] | what it means when there is no answer |
@@ -50,10 +51,13 @@
 //!
 //! - `macros` (default): the attribute `#[locked]`.
 //! - `redis` (default): the store for more than one process.
+//! - `blocking`: the locks for programs that are not asynchronous.
 //! - `durable`: the embedded store with its journal on disk.
 //! - `postgres`, `mysql` (also for MariaDB), `sqlite`: fencing and the ledger in that database, with sqlx 0.9.
 //! - `testing`: conformance suite, fake clock, breakable store, history checker, real services, fault proxy.
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 pub mod clock;
 pub mod config;
 pub mod error;

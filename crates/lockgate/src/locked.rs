@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::Gate;
-use crate::lock::{LockError, Owner};
+use crate::lock::{LockError, MultiGuard, Owner};
 
 /// The program's gate: see [`Gate::make_default`].
 static DEFAULT: RwLock<Option<Gate>> = RwLock::new(None);
@@ -36,19 +36,19 @@ pub fn gate(given: &Gate) -> Gate {
     given.clone()
 }
 
-/// Runs `body` under the lock `key` of `gate`, or of the program's gate when there is none.
+/// Runs `body` under the locks `keys` of `gate`, or of the program's gate when there is none.
 ///
 /// # Errors
 ///
-/// The body's own, or a [`LockError`]: when the lock was not to be had, and then the body did not begin; or when it was
+/// The body's own, or a [`LockError`]: when the locks were not to be had, and then the body did not begin; or when one was
 /// lost, and then the body was dropped.
 ///
 /// # Cancel safety
 ///
-/// Dropping it drops the body, and gives the lock back.
-pub async fn run<T, E, F>(
+/// Dropping it drops the body, and gives the locks back.
+pub async fn run<T, E, F, const KEYS: usize>(
     gate: Option<&Gate>,
-    key: String,
+    keys: [String; KEYS],
     wait: Duration,
     lease: Duration,
     body: F,
@@ -59,13 +59,8 @@ where
 {
     let mut owners = CALLERS.try_with(Vec::clone).unwrap_or_default();
     let gate = gate.cloned().map_or_else(default_gate, Ok)?;
-    let mutex = gate.mutex(key).map_err(LockError::from)?.wait(wait).lease(lease).map_err(LockError::from)?;
-    let of_a_caller = owners.iter().find_map(|caller| mutex.clone().owned_by(caller).enter_again());
     let owner = Owner::new();
-    let guard = match of_a_caller {
-        Some(guard) => guard,
-        None => mutex.owned_by(&owner).lock().await?,
-    };
+    let guard = take(&gate, &keys, wait, lease, &owners, &owner).await?;
     owners.push(owner);
     let outcome = guard.run(CALLERS.scope(owners, body)).await;
     // Not when the future is dropped above: then the guard does it.
@@ -74,4 +69,35 @@ where
         tracing::warn!(%why, "the release got no answer; the lease ends the lock at the latest");
     }
     outcome.map_err(LockError::from)?
+}
+
+/// Takes part in what the callers hold already, and takes the rest together.
+async fn take(
+    gate: &Gate,
+    keys: &[String],
+    wait: Duration,
+    lease: Duration,
+    callers: &[Owner],
+    owner: &Owner,
+) -> Result<MultiGuard, LockError> {
+    let (mut of_callers, mut rest) = (Vec::new(), Vec::new());
+    for key in keys {
+        let mutex = gate.mutex(key)?;
+        match callers.iter().find_map(|caller| mutex.clone().owned_by(caller).enter_again()) {
+            Some(guard) => of_callers.push(guard),
+            None => rest.push(key),
+        }
+    }
+    Ok(match &rest[..] {
+        [] => gate.multi_guard(of_callers),
+        [one] => {
+            let guard = gate.mutex(one)?.wait(wait).lease(lease)?.owned_by(owner).lock().await?;
+            of_callers.push(guard);
+            gate.multi_guard(of_callers)
+        }
+        several => {
+            let rest = gate.multi_lock(several)?.wait(wait).lease(lease)?.owned_by(owner).lock().await?;
+            rest.joined_by(of_callers)
+        }
+    })
 }

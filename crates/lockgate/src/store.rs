@@ -28,18 +28,25 @@ use std::time::Duration;
 use crate::error::StoreError;
 use crate::key::Name;
 
+mod latch;
 pub mod memory;
 mod mutex;
 mod news;
+mod permit;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod stock;
 
+pub use self::latch::{LatchSet, LatchStatus, MAX_LATCH};
 pub use self::mutex::{
-    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MutexStatus,
-    Release, Renew, Renewal, Token,
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MAX_TOGETHER,
+    MutexStatus, Release, Renew, Renewal, Token,
 };
-pub use self::news::{EarId, Hearing, Listener, News};
+pub use self::news::{EarId, Hearing, Listener, Lock, News};
+pub use self::permit::{
+    MAX_PERMITS, POOL_RELEASES_KEPT, PermitHolder, PermitRenewal, Pool, PoolKind, PoolStatus, Share, Shrink,
+    WRITER,
+};
 #[cfg(feature = "redis")]
 pub(crate) use self::stock::{COMMIT_WITHIN, UNSETTLED_KEPT};
 pub use self::stock::{
@@ -98,12 +105,91 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// all that were given out before: whoever guards something by fences can shut the old holder out with it.
     fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence>;
 
-    /// Returns when what `token` has of `mutex` would survive the store's master, as far as the store was told to see to that:
+    /// Gives all of several mutexes to their attempts' tokens, if all of them can be had at this moment; otherwise changes
+    /// nothing, and the answer is `None`. The same for mutexes that do not belong to one partition: they cannot be had in
+    /// one step. At most [`MAX_TOGETHER`] of them, each once. What the attempts do if a mutex is taken does not count.
+    ///
+    /// The answers are those of `mutex_acquire`: [`Acquire::Granted`], in the same order. The same tokens asking again
+    /// while they hold all of them get the same fences. Leases that have run out are noticed as by `mutex_acquire`: a mutex
+    /// for which somebody waits goes to that one, and cannot be had.
+    fn mutex_acquire_all<'a>(&'a self, wishes: &'a [(Name, Attempt)]) -> Answer<'a, Option<Vec<Acquire>>>;
+
+    /// Sees to it that every later grant of `mutex` has a fence above `fence` (at most [`Fence::MAX_SEEN`]), if `token` holds
+    /// it; whether it does. The lease stays as it is. The fence counts as one of the grant's: the same token asking again
+    /// with `mutex_acquire` is told fences that end there.
+    fn mutex_raise<'a>(&'a self, mutex: &'a Name, token: &'a Token, fence: Fence) -> Answer<'a, bool>;
+
+    /// Gives permits of `pool` to the attempt's token when so many are free and nobody waits; otherwise does what the
+    /// attempt says. [`IfTaken::Watch`] is refused: pools are waited for in the queue.
+    ///
+    /// First come, first served: as long as the first in the queue does not get what it wants, nobody behind it does,
+    /// however little that one wants, and nobody who comes later either. As soon as there are permits, every waiter from
+    /// the head on whose ear is there gets its own for which there are enough, each for the claim lease, and hears
+    /// [`News::Granted`]. One that asks by [`IfTaken::QueueAgain`] and is no longer in the queue is the first: it gets its
+    /// permits at once if there are enough.
+    ///
+    /// Wishes for more than the pool has are answered [`Acquire::Never`]. As for all else, this is like `mutex_acquire`:
+    /// the same token asking again gets the same permits and fences, or keeps its place; a token that has given its
+    /// permits back does not get them again until [`POOL_RELEASES_KEPT`] others have given some back (or a minute has
+    /// passed, in which nothing was held and nobody waited); a lease that ran out is noticed by the next call on the pool,
+    /// whichever it is. What is told of a lease that is left is that of the one that ends first.
+    fn permit_acquire<'a>(
+        &'a self,
+        pool: &'a Pool,
+        attempt: &'a Attempt,
+        share: Share,
+    ) -> Answer<'a, Acquire>;
+
+    /// Lets the leases of up to [`MAX_RENEW_BATCH`] holders of permits begin anew: see `mutex_renew`. Others wait, in its
+    /// answers, when somebody with another ear than the holder's waits in the queue; and when more permits are taken than
+    /// there are, since their number was [made smaller](Self::permit_resize).
+    fn permit_renew<'a>(&'a self, renewals: &'a [PermitRenewal]) -> Answer<'a, Vec<Renew>>;
+
+    /// Gives all permits of `token` back to `pool`: to the first waiters, or to nobody. A token that waits in the queue
+    /// leaves it. As for repeating it: see `mutex_release`; the last [`POOL_RELEASES_KEPT`] are remembered.
+    fn permit_release<'a>(&'a self, pool: &'a Pool, token: &'a Token) -> Answer<'a, Release>;
+
+    /// Lets `token` keep only so many permits of those that it holds, at least one, and gives the others back: to the first
+    /// waiters, or to nobody. Its lease and its fences stay as they are. Never gives it more than it holds.
+    fn permit_shrink<'a>(&'a self, pool: &'a Pool, token: &'a Token, permits: u32) -> Answer<'a, Shrink>;
+
+    /// Sets how many permits `pool` has, from now on and whatever its users say; `None`: it is theirs to say again, when
+    /// it is not in use. Fewer than are taken: nobody loses any, and nobody gets any before enough are given back. A waiter
+    /// that wants more than there are leaves the queue when it is the first in it, and hears [`News::Ask`]; or when it asks
+    /// before that. Read-write locks cannot be resized.
+    fn permit_resize<'a>(&'a self, pool: &'a Pool, total: Option<u32>) -> Answer<'a, ()>;
+
+    /// Tells how `pool` stands, after the leases that ran out were noticed.
+    fn permit_read<'a>(&'a self, pool: &'a Pool) -> Answer<'a, PoolStatus>;
+
+    /// Takes the permits of one token away, or those of all, and gives them to the next waiters or to nobody. The answer is
+    /// a fence above all that were given out before. Who waits keeps its place.
+    fn permit_break<'a>(&'a self, pool: &'a Pool, token: Option<&'a Token>) -> Answer<'a, Fence>;
+
+    /// Lets the latch called `latch` count down from `count`, in a round of its own: when there is none, or one that has reached
+    /// zero, which forgets who was counted. It is forgotten a day after the last call on it that changed it. The same token
+    /// asking again is told [`LatchSet::Set`] as long as it is its round.
+    fn latch_set<'a>(&'a self, latch: &'a Name, count: u32, round: &'a Token) -> Answer<'a, LatchSet>;
+
+    /// Counts `latch` down by one, once for each token, if it is still in that round. At zero everybody hears
+    /// [`News::Opened`], once; there it stays. `None`: there is no such latch. Who is not counted, because it was already or
+    /// because its round is over, is told how the latch stands.
+    fn latch_count_down<'a>(
+        &'a self,
+        latch: &'a Name,
+        token: &'a Token,
+        round: &'a Token,
+    ) -> Answer<'a, Option<LatchStatus>>;
+
+    /// Tells how `latch` stands.
+    fn latch_read<'a>(&'a self, latch: &'a Name) -> Answer<'a, Option<LatchStatus>>;
+
+    /// Returns when what `token` has of `lock` would survive the store's master, as far as the store was told to see to that:
     /// whether the token has it, then. It does not when the master that answers is another one than the one that gave it
     /// away, and has not heard of it. A store without replicas, or that was not told, knows of nothing to wait for.
     ///
     /// Not an operation: it changes nothing that anybody can see.
-    fn replicated<'a>(&'a self, _mutex: &'a Name, _token: &'a Token) -> Answer<'a, bool> {
+    fn replicated<'a>(&'a self, _lock: &'a Lock, _token: &'a Token) -> Answer<'a, bool> {
         Box::pin(std::future::ready(Ok(true)))
     }
 

@@ -121,7 +121,7 @@ fn its_type_is_that_of_the_function() {
 #[test]
 fn locks_may_be_nested() {
     let (result, calls) = finish(twice());
-    let keys: Vec<_> = calls.iter().map(|call| call.key.as_str()).collect();
+    let keys: Vec<_> = calls.iter().map(|call| call.keys[0].as_str()).collect();
     assert_eq!((result, keys), (Ok(3), vec!["second", "first", "third"]));
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use lockgate_macros::locked;
 
 use crate::lock::LockError;
-use crate::stand_in::finish_with_key;
+use crate::stand_in::{finish, finish_with_key};
 
 const SHOP: &str = "north";
 
@@ -124,4 +124,17 @@ fn generics_and_lifetimes_stay() {
 #[test]
 fn the_key_is_done_before_the_body_gets_the_arguments() {
     assert_eq!(finish_with_key(moved("alice".into())), (Ok("alice".into()), "user:alice".into()));
+}
+
+#[locked(key = ["account:{from}", "account:{to}", "transfers"])]
+async fn transfer(from: u64, to: u64) -> Result<u64, LockError> {
+    Ok(from + to)
+}
+
+#[test]
+fn several_keys_are_asked_for_together() {
+    let (sum, calls) = finish(transfer(7, 3));
+    assert_eq!(sum, Ok(10));
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].keys, ["account:7", "account:3", "transfers"]);
 }

@@ -16,7 +16,7 @@ thread_local! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) gate: Option<&'static str>,
-    pub(crate) key: String,
+    pub(crate) keys: Vec<String>,
     pub(crate) wait: Duration,
     pub(crate) lease: Duration,
 }
@@ -42,9 +42,9 @@ pub(crate) mod locked {
     }
 
     /// Writes the call down. Keys that begin with `taken` are not to be had.
-    pub(crate) async fn run<T, E, F>(
+    pub(crate) async fn run<T, E, F, const KEYS: usize>(
         gate: Option<&Gate>,
-        key: String,
+        keys: [String; KEYS],
         wait: Duration,
         lease: Duration,
         body: F,
@@ -53,8 +53,9 @@ pub(crate) mod locked {
         F: Future<Output = Result<T, E>>,
         E: From<LockError>,
     {
-        let taken = key.starts_with("taken");
-        CALLS.with_borrow_mut(|calls| calls.push(Call { gate: gate.map(|gate| gate.0), key, wait, lease }));
+        let taken = keys.iter().any(|key| key.starts_with("taken"));
+        let (gate, keys) = (gate.map(|gate| gate.0), keys.to_vec());
+        CALLS.with_borrow_mut(|calls| calls.push(Call { gate, keys, wait, lease }));
         if taken { Err(LockError.into()) } else { body.await }
     }
 }
@@ -72,6 +73,6 @@ pub(crate) fn finish<T>(future: impl Future<Output = T>) -> (T, Vec<Call>) {
 /// Like [`finish`], with the key of the only call.
 pub(crate) fn finish_with_key<T>(future: impl Future<Output = T>) -> (T, String) {
     let (result, calls) = finish(future);
-    assert_eq!(calls.len(), 1, "{calls:?}");
-    (result, calls[0].key.clone())
+    assert!(calls.len() == 1 && calls[0].keys.len() == 1, "{calls:?}");
+    (result, calls[0].keys[0].clone())
 }

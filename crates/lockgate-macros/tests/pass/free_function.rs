@@ -32,5 +32,5 @@ async fn issue(coupon_id: u64, user: &str) -> Result<Issue, MyError> {
 fn main() {
     let (result, calls) = finish(issue(7, "alice"));
     assert!(result.is_ok_and(|issue| issue.0 == 7));
-    assert_eq!(calls[0].key, "coupon:7");
+    assert_eq!(calls[0].keys[0], "coupon:7");
 }

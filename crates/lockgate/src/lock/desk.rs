@@ -11,15 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::keeper::Keeper;
-use super::metrics::Metrics;
+use super::metrics::AllMetrics;
 use super::news::{DeskListener, Registry};
 use super::owner::Owners;
 use super::room::Room;
 use super::terms::Cohort;
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::key::Name;
-use crate::store::{EarId, Hearing, Store, Token};
+use crate::store::{Acquire, Attempt, EarId, Hearing, Lock, Release, Share, Store, Token};
 
 /// How often a release that got no answer is tried again, by somebody who does not wait for it.
 const RELEASE_ATTEMPTS: u32 = 5;
@@ -33,8 +32,8 @@ pub(crate) struct Desk {
     pub(super) keeper: Arc<Keeper>,
     pub(super) registry: Registry,
     pub(super) owners: Owners,
-    pub(super) metrics: Metrics,
-    rooms: Mutex<HashMap<Name, Arc<Room>>>,
+    pub(super) metrics: AllMetrics,
+    rooms: Mutex<HashMap<Lock, Arc<Room>>>,
     dropped: Dropped,
     hearing: OnceLock<Hearing>,
     handle: OnceLock<Handle>,
@@ -52,7 +51,7 @@ impl Desk {
             keeper: Arc::default(),
             registry: Registry::default(),
             owners: Owners::default(),
-            metrics: Metrics::new(),
+            metrics: AllMetrics::new(),
             rooms: Mutex::default(),
             dropped: Dropped::default(),
             hearing: OnceLock::new(),
@@ -62,7 +61,7 @@ impl Desk {
         })
     }
 
-    fn rooms(&self) -> MutexGuard<'_, HashMap<Name, Arc<Room>>> {
+    fn rooms(&self) -> MutexGuard<'_, HashMap<Lock, Arc<Room>>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,27 +85,48 @@ impl Desk {
         self.background.spawn_on(task, self.handle());
     }
 
-    /// The room in which this process's waiters for `name` stand.
-    pub(super) fn room(self: &Arc<Self>, name: &Name, cohort: Cohort) -> Arc<Room> {
+    /// The room in which this process's waiters for `lock` stand.
+    pub(super) fn room(self: &Arc<Self>, lock: &Lock, cohort: Cohort) -> Arc<Room> {
         let mut rooms = self.rooms();
-        if let Some(room) = rooms.get(name) {
+        if let Some(room) = rooms.get(lock) {
             return Arc::clone(room);
         }
-        let room = Room::shared(self, name, cohort);
-        rooms.insert(name.clone(), Arc::clone(&room));
+        let room = Room::shared(self, lock, cohort);
+        rooms.insert(lock.clone(), Arc::clone(&room));
         room
     }
 
-    /// The room for `name` if somebody is in it.
-    pub(super) fn room_in_use(&self, name: &Name) -> Option<Arc<Room>> {
-        self.rooms().get(name).cloned()
+    /// The room for `lock` if somebody is in it.
+    pub(super) fn room_in_use(&self, lock: &Lock) -> Option<Arc<Room>> {
+        self.rooms().get(lock).cloned()
+    }
+
+    /// Asks the store for a lock, of whatever kind.
+    pub(super) async fn acquire(
+        &self,
+        lock: &Lock,
+        attempt: &Attempt,
+        share: Share,
+    ) -> Result<Acquire, StoreError> {
+        match lock {
+            Lock::Mutex(name) => self.store.mutex_acquire(name, attempt).await,
+            Lock::Pool(pool) => self.store.permit_acquire(pool, attempt, share).await,
+        }
+    }
+
+    /// Gives back to the store whatever `token` has of a lock.
+    pub(super) async fn release(&self, lock: &Lock, token: &Token) -> Result<Release, StoreError> {
+        match lock {
+            Lock::Mutex(name) => self.store.mutex_release(name, token).await,
+            Lock::Pool(pool) => self.store.permit_release(pool, token).await,
+        }
     }
 
     /// Closes a room that nobody is in any more.
     pub(super) fn close_room(&self, room: &Room) {
         let mut rooms = self.rooms();
-        if rooms.get(&room.name).is_some_and(|current| std::ptr::eq(&raw const **current, room)) {
-            rooms.remove(&room.name);
+        if rooms.get(&room.lock).is_some_and(|current| std::ptr::eq(&raw const **current, room)) {
+            rooms.remove(&room.lock);
         }
     }
 
@@ -129,54 +149,54 @@ impl Desk {
         self.hearing.get_or_init(|| self.store.listen(self.ear, Arc::new(DeskListener(Arc::downgrade(self)))))
     }
 
-    /// Gives back whatever `token` has of `name`, without anybody who waits for it.
-    pub(super) fn release_in_background(self: &Arc<Self>, name: Name, token: Token) {
+    /// Gives back whatever `token` has of `lock`, without anybody who waits for it.
+    pub(super) fn release_in_background(self: &Arc<Self>, lock: Lock, token: Token) {
         let desk = Arc::clone(self);
-        self.spawn(async move { desk.release_until_answered(&name, token).await });
+        self.spawn(async move { desk.release_until_answered(&lock, token).await });
     }
 
     /// The same for a lock that was dropped: if this process wants it again at this very moment, it is one step.
-    pub(super) fn release_dropped(self: &Arc<Self>, name: Name, token: Token) {
-        let lock = self.dropped.add(&name, token);
+    pub(super) fn release_dropped(self: &Arc<Self>, lock: Lock, token: Token) {
+        let dropped = self.dropped.add(&lock, token);
         let desk = Arc::clone(self);
         self.spawn(async move {
-            if let Some(to_give_back) = lock.claim(&desk, &name) {
-                desk.release_until_answered(&name, to_give_back.token()).await;
+            if let Some(to_give_back) = dropped.claim(&desk, &lock) {
+                desk.release_until_answered(&lock, to_give_back.token()).await;
             }
         });
     }
 
-    /// A lock on `name` that was dropped a moment ago, to be given back by the caller.
-    pub(super) fn take_dropped(self: &Arc<Self>, name: &Name) -> Option<ToGiveBack> {
-        self.dropped.of(name).into_iter().find_map(|lock| lock.claim(self, name))
+    /// What was dropped of `lock` a moment ago, to be given back by the caller.
+    pub(super) fn take_dropped(self: &Arc<Self>, lock: &Lock) -> Option<ToGiveBack> {
+        self.dropped.of(lock).into_iter().find_map(|dropped| dropped.claim(self, lock))
     }
 
-    /// Returns when what was dropped of `name` before this call has been given back.
+    /// Returns when what was dropped of `lock` before this call has been given back.
     ///
     /// # Errors
     ///
     /// When the store does not answer; the release goes on in the background then.
-    pub(super) async fn dropped_is_given_back(self: &Arc<Self>, name: &Name) -> Result<(), StoreError> {
-        for lock in self.dropped.of(name) {
-            let Some(to_give_back) = lock.claim(self, name) else {
-                lock.is_given_back.cancelled().await;
+    pub(super) async fn dropped_is_given_back(self: &Arc<Self>, lock: &Lock) -> Result<(), StoreError> {
+        for dropped in self.dropped.of(lock) {
+            let Some(to_give_back) = dropped.claim(self, lock) else {
+                dropped.is_given_back.cancelled().await;
                 continue;
             };
-            if let Err(why) = self.store.mutex_release(name, &to_give_back.token()).await {
-                self.release_in_background(name.clone(), to_give_back.token());
+            if let Err(why) = self.release(lock, &to_give_back.token()).await {
+                self.release_in_background(lock.clone(), to_give_back.token());
                 return Err(why);
             }
         }
         Ok(())
     }
 
-    /// Gives back whatever `token` has of `name`; asks again a few times if there is no answer.
-    pub(super) async fn release_until_answered(&self, name: &Name, token: Token) {
+    /// Gives back whatever `token` has of `lock`; asks again a few times if there is no answer.
+    pub(super) async fn release_until_answered(&self, lock: &Lock, token: Token) {
         for attempt in 1..=RELEASE_ATTEMPTS {
-            match self.store.mutex_release(name, &token).await {
+            match self.release(lock, &token).await {
                 Ok(_) => return,
                 Err(why) if attempt == RELEASE_ATTEMPTS => {
-                    tracing::warn!(%name, %why, "a lock could not be given back; it ends with its lease");
+                    tracing::warn!(name = %lock.name(), %why, "a lock could not be given back; it ends with its lease");
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(100) * attempt).await,
             }
@@ -218,7 +238,7 @@ impl Desk {
 
 /// Locks that were dropped a moment ago and are not given back yet.
 #[derive(Default)]
-struct Dropped(Mutex<HashMap<Name, Vec<Arc<DroppedLock>>>>);
+struct Dropped(Mutex<HashMap<Lock, Vec<Arc<DroppedLock>>>>);
 
 struct DroppedLock {
     token: Token,
@@ -229,16 +249,16 @@ struct DroppedLock {
 
 impl DroppedLock {
     /// For the first who asks: it has to be given back by it.
-    fn claim(self: &Arc<Self>, desk: &Arc<Desk>, name: &Name) -> Option<ToGiveBack> {
+    fn claim(self: &Arc<Self>, desk: &Arc<Desk>, of: &Lock) -> Option<ToGiveBack> {
         let is_first = !self.is_claimed.swap(true, Ordering::AcqRel);
-        is_first.then(|| ToGiveBack { desk: Arc::clone(desk), name: name.clone(), lock: Arc::clone(self) })
+        is_first.then(|| ToGiveBack { desk: Arc::clone(desk), of: of.clone(), lock: Arc::clone(self) })
     }
 }
 
 /// A dropped lock that its owner gives back. Until this is dropped, others wait for it.
 pub(super) struct ToGiveBack {
     desk: Arc<Desk>,
-    name: Name,
+    of: Lock,
     lock: Arc<DroppedLock>,
 }
 
@@ -250,33 +270,33 @@ impl ToGiveBack {
 
 impl Drop for ToGiveBack {
     fn drop(&mut self) {
-        self.desk.dropped.remove(&self.name, self.lock.token);
+        self.desk.dropped.remove(&self.of, self.lock.token);
         self.lock.is_given_back.cancel();
     }
 }
 
 impl Dropped {
-    fn map(&self) -> MutexGuard<'_, HashMap<Name, Vec<Arc<DroppedLock>>>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<Lock, Vec<Arc<DroppedLock>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, name: &Name, token: Token) -> Arc<DroppedLock> {
+    fn add(&self, of: &Lock, token: Token) -> Arc<DroppedLock> {
         let (is_claimed, is_given_back) = (AtomicBool::new(false), CancellationToken::new());
         let lock = Arc::new(DroppedLock { token, is_claimed, is_given_back });
-        self.map().entry(name.clone()).or_default().push(Arc::clone(&lock));
+        self.map().entry(of.clone()).or_default().push(Arc::clone(&lock));
         lock
     }
 
-    fn of(&self, name: &Name) -> Vec<Arc<DroppedLock>> {
-        self.map().get(name).cloned().unwrap_or_default()
+    fn of(&self, lock: &Lock) -> Vec<Arc<DroppedLock>> {
+        self.map().get(lock).cloned().unwrap_or_default()
     }
 
-    fn remove(&self, name: &Name, token: Token) {
+    fn remove(&self, of: &Lock, token: Token) {
         let mut map = self.map();
-        let Some(locks) = map.get_mut(name) else { return };
+        let Some(locks) = map.get_mut(of) else { return };
         locks.retain(|lock| lock.token != token);
         if locks.is_empty() {
-            map.remove(name);
+            map.remove(of);
         }
     }
 }

@@ -23,6 +23,33 @@ pub enum LockError {
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Who holds a lock for reading asked to write: it would wait for itself.
+    #[error(
+        "{name} is held for reading by the same owner, and a reader cannot become a writer: two of them would wait for each \
+         other for ever; release the read lock first, or take the write lock from the start and downgrade it"
+    )]
+    Upgrade {
+        /// Which lock.
+        name: Name,
+    },
+    /// There is no such latch.
+    #[error(
+        "there is no latch {name}: nobody has set it, or it was forgotten a day after its last use; set it first"
+    )]
+    NoLatch {
+        /// Which latch.
+        name: Name,
+    },
+    /// So many servers of a quorum did not answer that nothing is certain.
+    #[error(
+        "{name}: only {answered} servers of the quorum answered, no majority; try again when more are back"
+    )]
+    NoQuorum {
+        /// Which lock.
+        name: Name,
+        /// How many servers answered.
+        answered: usize,
+    },
     /// The gate is shutting down.
     #[error("the gate is shutting down; open another one")]
     ShuttingDown,

@@ -12,10 +12,13 @@ use crate::clock::{Clock, Moment};
 use crate::config::Config;
 use crate::key::Name;
 use crate::store::memory::MemoryStore;
-use crate::store::{Acquire, Attempt, FENCE_BLOCK, Lease, Token};
+use crate::store::{Acquire, Attempt, FENCE_BLOCK, Lease, Lock, Pool, PoolKind, Share, Token};
 use crate::testing::breakable::BreakableStore;
 
 pub(super) const CLAIM: Duration = Duration::from_secs(1);
+
+/// What a holder takes of a mutex.
+pub(super) const WHOLE: Share = Share { permits: 1, of: 1 };
 
 pub(super) struct Fixture {
     pub(super) clock: Clock,
@@ -40,18 +43,33 @@ impl Fixture {
     }
 
     pub(super) fn room(&self, name: &str) -> Arc<Room> {
-        Room::shared(&self.desk, &Name::new("mutex", name).unwrap(), Cohort::default())
+        Room::shared(&self.desk, &Lock::Mutex(Name::new("mutex", name).unwrap()), Cohort::default())
+    }
+
+    pub(super) fn rw_room(&self, name: &str) -> Arc<Room> {
+        let pool = Pool { kind: PoolKind::RwLock, name: Name::new("rw_lock", name).unwrap() };
+        Room::shared(&self.desk, &Lock::Pool(pool), Cohort::default())
     }
 
     /// What the store gives to `room` for so long, as a search gets it.
     pub(super) async fn grant(&self, room: &Room, length: Duration, is_claim: bool) -> Grant {
+        self.grant_of(room, WHOLE, length, is_claim).await
+    }
+
+    pub(super) async fn grant_of(
+        &self,
+        room: &Room,
+        share: Share,
+        length: Duration,
+        is_claim: bool,
+    ) -> Grant {
         let token = Token::for_ear(self.desk.ear);
         let expecting = Registry::expect(&self.desk, token);
         let attempt = Attempt { fences: FENCE_BLOCK, ..Attempt::new(token, lease(length)) };
-        let answer = self.desk.store.mutex_acquire(&room.name, &attempt).await.unwrap();
+        let answer = self.desk.acquire(&room.lock, &attempt, share).await.unwrap();
         let Acquire::Granted { fences, lease_left } = answer else { panic!("{answer:?}") };
         let trusted_until = self.now() + lease_left;
-        Grant { expecting, fences, trusted_until, others_wait: false, is_claim }
+        Grant { expecting, share, fences, trusted_until, others_wait: false, is_claim }
     }
 
     /// A tenure that the store has given for so long, and that serves nobody yet.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,16 +15,27 @@ use super::room::GivenBack;
 use super::tenure::Tenure;
 use crate::clock::Moment;
 use crate::key::Name;
-use crate::store::{Fence, Release};
+use crate::store::{Acquire, Attempt, EarId, Fence, Lease, Lock, Release, Token};
+
+/// How often the store is told for how long to keep what nobody holds any more, if it does not answer.
+const KEEP_ATTEMPTS: u32 = 5;
 
 /// One holder's time with the lock: shared by its guards, of which there are several only when an owner has entered
 /// again.
 pub(super) struct Hold {
     tenure: Arc<Tenure>,
+    /// [`Fence::NONE`] for one who shares the lock with others.
     fence: Fence,
+    /// Tells it from all others of this process.
+    number: u64,
+    /// How many permits it has of those of its tenure.
+    permits: AtomicU32,
+    /// Where it stands among the holders of its tenure.
+    place: AtomicUsize,
     since: Moment,
-    /// When its lease ends; nothing when the watchdog keeps it.
-    until: Option<Moment>,
+    lease: Lease,
+    /// When its lease ends, in nanoseconds; `u64::MAX` when the watchdog keeps it.
+    until: AtomicU64,
     /// How many guards there are.
     guards: AtomicUsize,
     was_taken_away: AtomicBool,
@@ -31,19 +43,27 @@ pub(super) struct Hold {
     cancellation: OnceLock<CancellationToken>,
 }
 
+/// What a holder gets.
+pub(super) struct Given {
+    pub(super) fence: Fence,
+    pub(super) permits: u32,
+    pub(super) lease: Lease,
+    pub(super) until: Option<Moment>,
+    pub(super) owner: Option<Owner>,
+}
+
 impl Hold {
-    pub(super) fn new(
-        tenure: &Arc<Tenure>,
-        fence: Fence,
-        since: Moment,
-        until: Option<Moment>,
-        owner: Option<Owner>,
-    ) -> Arc<Self> {
+    pub(super) fn new(tenure: &Arc<Tenure>, now: Moment, given: Given) -> Arc<Self> {
+        let Given { fence, permits, lease, until, owner } = given;
         let hold = Arc::new(Self {
             tenure: Arc::clone(tenure),
             fence,
-            since,
-            until,
+            number: tenure.desk.keeper.new_id(),
+            permits: AtomicU32::new(permits),
+            place: AtomicUsize::new(0),
+            since: now,
+            lease,
+            until: AtomicU64::new(until.map_or(u64::MAX, Moment::as_nanos)),
             guards: AtomicUsize::new(1),
             was_taken_away: AtomicBool::new(false),
             owner,
@@ -55,14 +75,60 @@ impl Hold {
         hold
     }
 
-    pub(super) fn name(&self) -> &Name {
-        &self.tenure.name
+    pub(super) fn lock(&self) -> &Lock {
+        &self.tenure.lock
+    }
+
+    fn name(&self) -> &Name {
+        self.lock().name()
+    }
+
+    #[cfg(all(test, feature = "testing"))]
+    pub(super) fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    pub(super) fn tenure(&self) -> &Arc<Tenure> {
+        &self.tenure
+    }
+
+    /// How many permits it has. Changes only under the lock of its room.
+    pub(super) fn permits(&self) -> u32 {
+        self.permits.load(Ordering::Acquire)
+    }
+
+    pub(super) fn keep_only(&self, permits: u32) {
+        self.permits.store(permits, Ordering::Release);
+    }
+
+    pub(super) fn place(&self) -> usize {
+        self.place.load(Ordering::Acquire)
+    }
+
+    pub(super) fn stand_at(&self, place: usize) {
+        self.place.store(place, Ordering::Release);
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        self.lease
+    }
+
+    /// When its lease ends; nothing when the watchdog keeps it.
+    pub(super) fn until(&self) -> Option<Moment> {
+        let until = self.until.load(Ordering::Acquire);
+        (until != u64::MAX).then(|| Moment::from_nanos(until))
+    }
+
+    /// From now on its lease ends then.
+    pub(super) fn end_at(&self, until: Moment) {
+        self.until.store(until.as_nanos(), Ordering::Release);
+        self.tenure.lost.notify_waiters();
     }
 
     /// Until when it can be trusted, as things stand.
     fn deadline(&self) -> Moment {
         let trusted = self.tenure.trusted_until();
-        self.until.map_or(trusted, |until| until.min(trusted))
+        self.until().map_or(trusted, |until| until.min(trusted))
     }
 
     pub(super) fn is_trusted(&self) -> bool {
@@ -72,7 +138,7 @@ impl Hold {
 
     /// Whether its lease is over, whatever the tenure has left.
     pub(super) fn is_over(&self, now: Moment) -> bool {
-        self.until.is_some_and(|until| now >= until)
+        self.until().is_some_and(|until| now >= until)
     }
 
     /// It belongs to somebody else now.
@@ -82,10 +148,10 @@ impl Hold {
     }
 
     /// One more guard, unless the last one has gone already.
-    fn enter_again(self: &Arc<Self>) -> Option<MutexGuard> {
+    fn enter_again(self: &Arc<Self>) -> Option<Guard> {
         let more = |guards: usize| (guards > 0).then_some(guards + 1);
         self.guards.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
-        Some(MutexGuard { hold: Arc::clone(self), is_armed: true })
+        Some(Guard { hold: Arc::clone(self), is_armed: true })
     }
 
     async fn lost(&self) {
@@ -106,7 +172,7 @@ impl Hold {
 
     fn forget_owner(&self) {
         if let Some(owner) = &self.owner {
-            self.tenure.desk.owners.forget(self.name(), owner, self);
+            self.tenure.desk.owners.forget(owner, self);
         }
     }
 
@@ -114,31 +180,32 @@ impl Hold {
     fn end(self: &Arc<Self>) -> GivenBack {
         self.forget_owner();
         let desk = &self.tenure.desk;
-        desk.metrics.hold.record(desk.clock.monotonic().since(self.since).as_secs_f64());
+        let held_for = desk.clock.monotonic().since(self.since);
+        desk.metrics.of(self.lock()).hold.record(held_for.as_secs_f64());
         self.tenure.room.give_back(self)
     }
 }
 
-/// Takes part in what `owner` holds of `name`, if it holds it.
-pub(super) fn enter_again(desk: &super::desk::Desk, name: &Name, owner: &Owner) -> Option<MutexGuard> {
-    let hold = desk.owners.hold_of(name, owner)?;
+/// Takes part in what `owner` holds of `lock`, if it holds it.
+pub(super) fn enter_again(desk: &super::desk::Desk, lock: &Lock, owner: &Owner) -> Option<Guard> {
+    let hold = desk.owners.hold_of(lock, owner)?;
     if hold.is_trusted() { hold.enter_again() } else { None }
 }
 
-/// A lock that is held, until it is [released](MutexGuard::release) or dropped, or lost.
+/// What every lock that is held can be asked, until it is released or dropped, or lost.
 ///
 /// **A lease can be outlived.** A process that is paused, or cut off from the store, may believe that it holds the lock
 /// when others have it already. The guard knows its deadline, counted so that it errs on the safe side:
 /// [`check`](Self::check) asks, [`lost`](Self::lost) waits for it, [`run`](Self::run) stops the work then. Between a check
 /// and a write there is still time to be paused in; what must never happen is therefore prevented where it is written, by
-/// the [`fence`](Self::fence).
+/// the fence of an exclusive lock ([`MutexGuard::fence`], [`WriteGuard::fence`]).
 #[must_use = "a guard that is dropped at once gives the lock back at once"]
-pub struct MutexGuard {
+pub struct Guard {
     hold: Arc<Hold>,
     is_armed: bool,
 }
 
-/// What [`MutexGuard::release`] did.
+/// What the release of a guard did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Released {
@@ -150,7 +217,7 @@ pub enum Released {
     WasLost,
 }
 
-impl MutexGuard {
+impl Guard {
     pub(super) fn new(hold: &Arc<Hold>) -> Self {
         Self { hold: Arc::clone(hold), is_armed: true }
     }
@@ -167,11 +234,26 @@ impl MutexGuard {
         self.hold.name()
     }
 
-    /// The fence of this grant: higher than that of every grant before it. Store it beside what the lock protects, and
-    /// refuse smaller ones there.
-    #[must_use]
-    pub fn fence(&self) -> Fence {
+    pub(super) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
+    }
+
+    /// From now on it is held no longer than that.
+    pub(super) fn end_at(&self, until: Moment) {
+        self.hold.tenure.room.end_at(&self.hold, until);
+    }
+
+    /// Whether another guard of the same owner holds it too.
+    pub(super) fn is_shared_with_its_owner(&self) -> bool {
+        self.hold.guards.load(Ordering::Acquire) > 1
+    }
+
+    fn fence(&self) -> Fence {
         self.hold.fence
+    }
+
+    fn id(&self) -> HoldId {
+        HoldId { ear: self.hold.tenure.desk.ear, number: self.hold.number }
     }
 
     /// How long the lock can be trusted, unless it is renewed meanwhile; zero when it is lost.
@@ -253,16 +335,7 @@ impl MutexGuard {
         }
     }
 
-    /// Gives the lock back and says what happened. Call it **after** what was done under the lock is committed.
-    ///
-    /// # Errors
-    ///
-    /// When the store does not answer. The release goes on in the background then; the lease ends it at the latest.
-    ///
-    /// # Cancel safety
-    ///
-    /// When it is dropped, the release goes on in the background.
-    pub async fn release(mut self) -> Result<Released, LockError> {
+    pub(super) async fn release(mut self) -> Result<Released, LockError> {
         self.is_armed = false;
         if self.hold.guards.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Ok(Released::StillHeld);
@@ -277,9 +350,9 @@ impl MutexGuard {
 
 /// Tells the store, and waits for its answer.
 async fn release_now(tenure: &Arc<Tenure>) -> Result<Released, LockError> {
-    let (desk, name, token) = (Arc::clone(&tenure.desk), tenure.name.clone(), tenure.token);
+    let (desk, token) = (Arc::clone(&tenure.desk), tenure.token);
     let unanswered = ReleaseWhenDropped { tenure: Some(Arc::clone(tenure)) };
-    let answer = desk.store.mutex_release(&name, &token).await;
+    let answer = desk.release(&tenure.lock, &token).await;
     match answer {
         Ok(Release::Released | Release::Left) => {
             unanswered.was_answered();
@@ -287,7 +360,7 @@ async fn release_now(tenure: &Arc<Tenure>) -> Result<Released, LockError> {
         }
         Ok(Release::NotHeld) => {
             unanswered.was_answered();
-            desk.metrics.lost.increment(1);
+            desk.metrics.of(&tenure.lock).lost.increment(1);
             Ok(Released::WasLost)
         }
         Err(why) => Err(why.into()),
@@ -308,28 +381,158 @@ impl ReleaseWhenDropped {
 impl Drop for ReleaseWhenDropped {
     fn drop(&mut self) {
         if let Some(tenure) = self.tenure.take() {
-            tenure.desk.release_in_background(tenure.name.clone(), tenure.token);
+            tenure.desk.release_in_background(tenure.lock.clone(), tenure.token);
         }
     }
 }
 
-impl Drop for MutexGuard {
+impl Drop for Guard {
     fn drop(&mut self) {
         if !self.is_armed || self.hold.guards.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
         if let GivenBack::ToRelease(tenure) = self.hold.end() {
-            tenure.desk.release_dropped(tenure.name.clone(), tenure.token);
+            tenure.desk.release_dropped(tenure.lock.clone(), tenure.token);
         }
     }
 }
 
-impl fmt::Debug for MutexGuard {
+impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MutexGuard")
-            .field("name", self.name())
-            .field("fence", &self.fence())
+        f.debug_struct("Guard")
+            .field("lock", self.hold.lock())
             .field("lease_left", &self.lease_left())
             .finish()
+    }
+}
+
+/// Tells one who shares a lock from all others who do: for logs. Unlike a fence it says nothing about who came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HoldId {
+    ear: EarId,
+    number: u64,
+}
+
+impl fmt::Display for HoldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.ear, self.number)
+    }
+}
+
+/// A kind of guard: what it is, and that it can be released. What it can be asked is [`Guard`]'s.
+macro_rules! guards {
+    ($($(#[$doc:meta])+ $name:ident),+) => { $(
+        $(#[$doc])+
+        #[must_use = "a guard that is dropped at once gives the lock back at once"]
+        pub struct $name(pub(super) Guard);
+
+        impl $name {
+            /// Gives the lock back and says what happened. Call it **after** what was done under the lock is committed.
+            ///
+            /// # Errors
+            ///
+            /// When the store does not answer. The release goes on in the background then; the lease ends it at the latest.
+            ///
+            /// # Cancel safety
+            ///
+            /// When it is dropped, the release goes on in the background.
+            pub async fn release(self) -> Result<Released, LockError> {
+                self.0.release().await
+            }
+        }
+
+        impl Deref for $name {
+            type Target = Guard;
+
+            fn deref(&self) -> &Guard {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0).finish()
+            }
+        }
+    )+ };
+}
+
+guards! {
+    /// A [mutex](super::Mutex) that is held. What it can be asked: see [`Guard`].
+    MutexGuard,
+    /// A [read-write lock](super::RwLock) that is held for reading, with others. What it can be asked: see [`Guard`].
+    ReadGuard,
+    /// A [read-write lock](super::RwLock) that is held for writing. What it can be asked: see [`Guard`].
+    WriteGuard,
+    /// Permits of a [semaphore](super::Semaphore) that are held. What they can be asked: see [`Guard`].
+    PermitGuard
+}
+
+impl MutexGuard {
+    /// The fence of this grant: higher than that of every grant before it. Store it beside what the lock protects, and
+    /// refuse smaller ones there.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.0.fence()
+    }
+}
+
+impl MutexGuard {
+    /// Ends it, and lets the store keep it for so long without anybody who holds it.
+    pub(super) async fn leave_for(self, rest: Duration) {
+        // Nothing left of it: being dropped gives it back.
+        let Ok(lease) = Lease::new(rest) else { return };
+        let mut guard = self.0;
+        guard.is_armed = false;
+        if guard.hold.guards.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let GivenBack::ToRelease(tenure) = guard.hold.end() else { return };
+        let Lock::Mutex(name) = &tenure.lock else { return };
+        let desk = &tenure.desk;
+        // Under another token: a renewal that is still under way must not change what is left.
+        let rest = Attempt::new(Token::for_ear(desk.ear), lease);
+        for attempt in 1..=KEEP_ATTEMPTS {
+            match desk.store.mutex_yield(name, &tenure.token, &rest).await {
+                Ok(Acquire::Granted { .. }) => return,
+                // Somebody waits for this mutex, by its name, and has it now.
+                Ok(_) => return desk.release_until_answered(&tenure.lock, rest.token).await,
+                Err(why) if attempt == KEEP_ATTEMPTS => {
+                    tracing::warn!(%name, %why, "the end of a period could not be set; it ends with the lease");
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(100) * attempt).await,
+            }
+        }
+    }
+}
+
+impl WriteGuard {
+    /// The fence of this grant: higher than that of every writer before it. Store it beside what the lock protects, and
+    /// refuse smaller ones there.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.0.fence()
+    }
+}
+
+impl ReadGuard {
+    /// Tells this reader from all others. Readers do not exclude each other, so they have no fence.
+    #[must_use]
+    pub fn id(&self) -> HoldId {
+        self.0.id()
+    }
+}
+
+impl PermitGuard {
+    /// Tells this holder from all others. Holders do not exclude each other, so they have no fence.
+    #[must_use]
+    pub fn id(&self) -> HoldId {
+        self.0.id()
+    }
+
+    /// How many permits it holds.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.0.hold.permits()
     }
 }

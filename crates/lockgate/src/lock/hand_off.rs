@@ -21,11 +21,10 @@ use std::time::Duration;
 use super::desk::{Desk, ToGiveBack};
 use super::error::LockError;
 use super::news::{PushedGrant, Registry};
-use super::room::{Grant, Room};
+use super::room::{Grant, Room, Wanted};
 use crate::clock::{Moment, Timestamp};
 use crate::error::StoreError;
-use crate::key::Name;
-use crate::store::{Acquire, Attempt, Fences, IfTaken, Token};
+use crate::store::{Acquire, Attempt, Fences, IfTaken, Lock, Token};
 
 /// A lost message costs its waiter no more than this.
 const ASK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
@@ -46,14 +45,19 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
     let token = Token::for_ear(desk.ear);
     let expecting = Registry::expect(&desk, token);
     let mut yielding = yielding.map(Old::OfTheRoom);
-    let Some(terms) = room.wanted(expecting.waker()) else {
+    let mutex = match &room.lock {
+        Lock::Mutex(name) => Some(name),
+        Lock::Pool(_) => None,
+    };
+    let Some((share, terms)) = room.wanted(expecting.waker()) else {
         return release(&room, yielding.as_ref().map(Old::token));
     };
     if !desk.is_listening() {
         // Who cannot hear must not queue; and the others must not wait until we can.
         release(&room, yielding.take().as_ref().map(Old::token));
     } else if yielding.is_none() {
-        yielding = desk.take_dropped(&room.name).map(Old::Dropped);
+        // Permits need not be given back to ask for others.
+        yielding = mutex.and_then(|_| desk.take_dropped(&room.lock)).map(Old::Dropped);
     }
     let mut attempt = Attempt {
         token,
@@ -66,9 +70,9 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
     let mut has_queued = false;
     loop {
         let sent_at = desk.clock.monotonic();
-        let answer = match &yielding {
-            Some(old) => desk.store.mutex_yield(&room.name, &old.token(), &attempt).await,
-            None => desk.store.mutex_acquire(&room.name, &attempt).await,
+        let answer = match (&yielding, mutex) {
+            (Some(old), Some(mutex)) => desk.store.mutex_yield(mutex, &old.token(), &attempt).await,
+            _ => desk.acquire(&room.lock, &attempt, share).await,
         };
         let next = match answer {
             Ok(Acquire::Granted { fences, lease_left }) => Next::Begin(Given {
@@ -91,12 +95,17 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
                 let ask_at = desk.clock.monotonic() + ask_after(ahead, lease_left, desk.claim);
                 let pair = Pair { ours: sent_at, theirs: now };
                 let next = wait_for_the_grant(&expecting, &desk.clock, pair, ask_at).await;
-                desk.metrics.passed_remotely.increment(u64::from(matches!(next, Next::Begin(_))));
+                let was_handed_over = u64::from(matches!(next, Next::Begin(_)));
+                desk.metrics.of(&room.lock).passed_remotely.increment(was_handed_over);
                 next
+            }
+            Ok(Acquire::Never { total }) => {
+                room.refuse_who_wants_more_than(total);
+                Next::Ask
             }
             Err(why) if has_queued || have_waited => {
                 release(&room, yielding.as_ref().map(Old::token));
-                tracing::warn!(name = %room.name, %why, "cannot ask for a lock in whose queue we are; trying again");
+                tracing::warn!(name = %room.lock.name(), %why, "cannot ask for a lock in whose queue we are; trying again");
                 expecting.news(desk.clock.monotonic() + PAUSE).await;
                 Next::Ask
             }
@@ -110,9 +119,9 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
         };
         yielding = None;
         if let Next::Begin(Given { fences, trusted_until, others_wait, is_claim }) = next {
-            match can_be_relied_on(&desk, &room.name, &token, trusted_until).await {
+            match can_be_relied_on(&desk, &room.lock, &token, trusted_until).await {
                 Ok(true) => {
-                    let grant = Grant { expecting, fences, trusted_until, others_wait, is_claim };
+                    let grant = Grant { expecting, share, fences, trusted_until, others_wait, is_claim };
                     return room.begin_tenure(grant);
                 }
                 Ok(false) => {}
@@ -121,7 +130,8 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
                     if !has_queued && !have_waited {
                         return room.search_failed(&LockError::Store(why));
                     }
-                    tracing::warn!(name = %room.name, %why, "a lock that was given cannot be relied on; trying again");
+                    let name = room.lock.name();
+                    tracing::warn!(%name, %why, "a lock that was given cannot be relied on; trying again");
                     // Its token has given it back, and can have it no more.
                     return room.seek_anew(PAUSE);
                 }
@@ -131,8 +141,14 @@ pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: 
             room.search_failed(&LockError::ShuttingDown);
             return release(&room, [token]);
         }
-        if !room.is_still_wanted() {
-            return release(&room, [token]);
+        match room.is_still_wanted(share) {
+            Wanted::Still => {}
+            Wanted::NoLonger => return release(&room, [token]),
+            Wanted::SomethingElse => {
+                // Another one has come to the front. It queues for what it wants, behind those who are there.
+                release(&room, [token]);
+                return room.seek_anew(Duration::ZERO);
+            }
         }
     }
 }
@@ -192,11 +208,11 @@ struct Given {
 /// the store's to see to.
 pub(super) async fn can_be_relied_on(
     desk: &Desk,
-    name: &Name,
+    lock: &Lock,
     token: &Token,
     trusted_until: Moment,
 ) -> Result<bool, StoreError> {
-    Ok(desk.store.replicated(name, token).await? && desk.clock.monotonic() < trusted_until)
+    Ok(desk.store.replicated(lock, token).await? && desk.clock.monotonic() < trusted_until)
 }
 
 async fn wait_for_the_grant(
@@ -234,7 +250,7 @@ fn deadline(push: &PushedGrant, pair: Pair) -> Moment {
 /// Gives back whatever these tokens may have.
 fn release(room: &Arc<Room>, tokens: impl IntoIterator<Item = Token>) {
     for token in tokens {
-        room.desk.release_in_background(room.name.clone(), token);
+        room.desk.release_in_background(room.lock.clone(), token);
     }
 }
 

@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 use super::desk::Desk;
 use super::tenure::{Care, Tenure};
 use crate::clock::Moment;
-use crate::store::{Renew, Renewal};
+use crate::error::StoreError;
+use crate::store::{Lease, Lock, PermitRenewal, Renew, Renewal};
 
 /// What is due within this time goes along.
 const GATHER: Duration = Duration::from_millis(5);
@@ -120,6 +121,8 @@ async fn keep(desk: Weak<Desk>) {
             () = keeper.wake.notified() => {}
             () = clock.sleep_until(next) => {}
         }
+        // Whatever is wrong with the agenda, others get their turn.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -142,26 +145,27 @@ fn look_after_what_is_due(desk: &Arc<Desk>) {
             }
         }
     }
-    for batch in to_renew.chunks(BATCH) {
-        let (tenures, renewals): (Vec<_>, Vec<_>) = batch
-            .iter()
-            .map(|(tenure, lease)| {
-                let (mutex, token) = (tenure.name.clone(), tenure.token);
-                (Arc::clone(tenure), Renewal { mutex, token, lease: *lease, fences: 0 })
-            })
-            .unzip();
-        desk.spawn(renew(Arc::clone(desk), now, tenures, renewals));
+    // Mutexes go to one operation of the store, pools to another.
+    to_renew.sort_by_key(|(tenure, _)| is_of_a_pool(tenure));
+    for of_one_kind in to_renew.chunk_by(|(one, _), (other, _)| is_of_a_pool(one) == is_of_a_pool(other)) {
+        for batch in of_one_kind.chunks(BATCH) {
+            desk.spawn(renew(Arc::clone(desk), now, batch.to_vec()));
+        }
     }
 }
 
-async fn renew(desk: Arc<Desk>, sent_at: Moment, tenures: Vec<Arc<Tenure>>, renewals: Vec<Renewal>) {
-    match desk.store.mutex_renew(&renewals).await {
+fn is_of_a_pool(tenure: &Tenure) -> bool {
+    matches!(tenure.lock, Lock::Pool(_))
+}
+
+async fn renew(desk: Arc<Desk>, sent_at: Moment, tenures: Vec<(Arc<Tenure>, Lease)>) {
+    match Renewals::of(tenures.iter().map(|(tenure, lease)| (&**tenure, *lease, 0))).send(&desk).await {
         Ok(answers) => {
-            for ((tenure, renewal), answer) in tenures.iter().zip(&renewals).zip(answers) {
+            for ((tenure, lease), answer) in tenures.iter().zip(answers) {
                 match answer {
                     Renew::Renewed { .. } => {
-                        desk.metrics.renewals.increment(1);
-                        tenure.extend(sent_at, renewal.lease);
+                        desk.metrics.of(&tenure.lock).renewals.increment(1);
+                        tenure.extend(sent_at, *lease);
                     }
                     Renew::NotHeld => tenure.lose("the store gave it to somebody else, or forgot it"),
                 }
@@ -170,10 +174,42 @@ async fn renew(desk: Arc<Desk>, sent_at: Moment, tenures: Vec<Arc<Tenure>>, rene
         Err(why) => {
             tracing::warn!(%why, locks = tenures.len(), "locks could not be renewed; trying again until they end");
             let now = desk.clock.monotonic();
-            for tenure in tenures.iter().filter(|tenure| tenure.is_held()) {
+            for (tenure, _) in tenures.iter().filter(|(tenure, _)| tenure.is_held()) {
                 let left = tenure.trusted_until().since(now);
                 desk.keeper.schedule(tenure, (now + left / 8).min(tenure.trusted_until()));
             }
+        }
+    }
+}
+
+/// Renewals of tenures of one kind, mutexes or permits, as one call.
+pub(super) enum Renewals {
+    Mutexes(Vec<Renewal>),
+    Pools(Vec<PermitRenewal>),
+}
+
+impl Renewals {
+    /// For so long, and with so many more fences.
+    pub(super) fn one(tenure: &Tenure, lease: Lease, fences: u64) -> Self {
+        Self::of([(tenure, lease, fences)].into_iter())
+    }
+
+    fn of<'a>(tenures: impl Iterator<Item = (&'a Tenure, Lease, u64)>) -> Self {
+        let (mut mutexes, mut pools) = (Vec::new(), Vec::new());
+        for (tenure, lease, fences) in tenures {
+            let token = tenure.token;
+            match tenure.lock.clone() {
+                Lock::Mutex(mutex) => mutexes.push(Renewal { mutex, token, lease, fences }),
+                Lock::Pool(pool) => pools.push(PermitRenewal { pool, token, lease, fences }),
+            }
+        }
+        if pools.is_empty() { Renewals::Mutexes(mutexes) } else { Renewals::Pools(pools) }
+    }
+
+    pub(super) async fn send(&self, desk: &Desk) -> Result<Vec<Renew>, StoreError> {
+        match self {
+            Renewals::Mutexes(renewals) => desk.store.mutex_renew(renewals).await,
+            Renewals::Pools(renewals) => desk.store.permit_renew(renewals).await,
         }
     }
 }
@@ -214,13 +250,13 @@ mod tests {
     async fn what_is_off_the_agenda_comes_back_to_it_with_its_next_holder() {
         let fixture = by_hand();
         let (keeper, tenure) = (&fixture.desk.keeper, fixture.tenure("m", 10 * SECOND, false).await);
-        tenure.serve(fixed(SECOND), fixture.now());
+        tenure.serve(fixed(SECOND), fixture.now(), false);
         assert_eq!(keeper.take_due(fixture.now()).len(), 0, "taken too early");
         fixture.clock.advance(SECOND);
         assert_eq!(keeper.take_due(fixture.now()).len(), 1);
         assert_eq!(keeper.count(), 0);
         // Its end is later than the look that was just taken, and that must not count any more.
-        let until = tenure.serve(fixed(5 * SECOND), fixture.now());
+        let until = tenure.serve(fixed(5 * SECOND), fixture.now(), false);
         assert_eq!((keeper.count(), Some(tenure.due())), (1, until));
     }
 
@@ -228,7 +264,7 @@ mod tests {
     async fn a_look_that_came_too_early_is_made_again_in_time() {
         let fixture = by_hand();
         let tenure = fixture.tenure("m", 10 * SECOND, false).await;
-        let until = tenure.serve(fixed(5 * SECOND), fixture.now()).unwrap();
+        let until = tenure.serve(fixed(5 * SECOND), fixture.now(), false).unwrap();
         fixture.desk.keeper.schedule(&tenure, fixture.now());
         look_after_what_is_due(&fixture.desk);
         assert_eq!((fixture.desk.keeper.count(), tenure.due()), (1, until));
@@ -238,7 +274,7 @@ mod tests {
     async fn a_fixed_lease_is_not_renewed_when_the_store_has_given_all_of_it() {
         let fixture = by_hand();
         let tenure = fixture.tenure("m", SECOND, false).await;
-        tenure.serve(fixed(SECOND), fixture.now());
+        tenure.serve(fixed(SECOND), fixture.now(), false);
         assert_eq!(look_after_for(&fixture, SECOND).await, 0);
         assert!(tenure.is_held());
         // What ends it now gives it back, and nothing else is called.
@@ -251,7 +287,7 @@ mod tests {
     async fn a_fixed_lease_under_a_claim_is_renewed_once_and_ends() {
         let fixture = by_hand();
         let tenure = fixture.tenure("m", CLAIM, true).await;
-        tenure.serve(fixed(3 * SECOND), fixture.now());
+        tenure.serve(fixed(3 * SECOND), fixture.now(), false);
         assert_eq!(look_after_for(&fixture, CLAIM / 4).await, 0, "most holders have given it back by then");
         assert_eq!(look_after_for(&fixture, 3 * SECOND - CLAIM / 4 - Duration::from_millis(1)).await, 1);
         assert!(tenure.is_held());
@@ -263,7 +299,7 @@ mod tests {
     async fn what_the_watchdog_keeps_is_renewed_three_times_per_lease() {
         let fixture = by_hand();
         let tenure = fixture.tenure("m", 3 * SECOND, false).await;
-        tenure.serve(kept(3 * SECOND), fixture.now());
+        tenure.serve(kept(3 * SECOND), fixture.now(), false);
         let renewals = look_after_for(&fixture, 30 * SECOND).await;
         // A second after the last one, less the millisecond that a store may round away each time.
         assert!((29..=31).contains(&renewals), "{renewals}");
@@ -276,7 +312,7 @@ mod tests {
         let mut tenures = Vec::new();
         for name in ["a", "b", "c"] {
             let tenure = fixture.tenure(name, 3 * SECOND, false).await;
-            tenure.serve(kept(3 * SECOND), fixture.now());
+            tenure.serve(kept(3 * SECOND), fixture.now(), false);
             tenures.push(tenure);
             fixture.clock.advance(Duration::from_millis(2));
         }
@@ -290,7 +326,7 @@ mod tests {
         let fixture = by_hand();
         let tenure = fixture.tenure("m", 3 * SECOND, false).await;
         let end = tenure.trusted_until();
-        tenure.serve(kept(3 * SECOND), fixture.now());
+        tenure.serve(kept(3 * SECOND), fixture.now(), false);
         fixture.store.break_all(Break::Refuse);
         let tries = look_after_for(&fixture, end.since(fixture.now())).await;
         assert!(tries >= 3, "given up after {tries}");

@@ -29,6 +29,8 @@ pub(super) struct PushedGrant {
 pub(super) struct Registry {
     expected: Mutex<HashMap<Token, Arc<Slot>>>,
     watchers: Mutex<HashMap<Name, VecDeque<Arc<Watcher>>>>,
+    /// Those who wait for a latch, by its name: a bell for each latch, and how many hear it.
+    latches: Mutex<HashMap<Name, (Arc<Notify>, usize)>>,
 }
 
 /// Where news for one token arrive.
@@ -82,8 +84,29 @@ impl Registry {
         }
     }
 
+    fn latches(&self) -> MutexGuard<'_, HashMap<Name, (Arc<Notify>, usize)>> {
+        self.latches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, this one hears when the latch called `name` opens.
+    pub(super) fn hear_latch(desk: &Arc<Desk>, name: &Name) -> HearsLatch {
+        let mut latches = desk.registry.latches();
+        let (bell, listeners) = latches.entry(name.clone()).or_default();
+        *listeners += 1;
+        HearsLatch { bell: Arc::clone(bell), desk: Arc::clone(desk), name: name.clone() }
+    }
+
+    fn wake_latch(&self, name: &Name) {
+        if let Some((bell, _)) = self.latches().get(name) {
+            bell.notify_waiters();
+        }
+    }
+
     /// Something may have been missed: everybody should ask.
     pub(super) fn wake_all(&self) {
+        for (bell, _) in self.latches().values() {
+            bell.notify_waiters();
+        }
         for slot in self.expected().values() {
             slot.wake.notify_one();
         }
@@ -92,10 +115,11 @@ impl Registry {
         }
     }
 
-    /// How many entries there are: tokens, watchers.
+    /// How many entries there are: tokens, watchers (those of latches among them).
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn counts(&self) -> (usize, usize) {
-        (self.expected().len(), self.watchers().values().map(VecDeque::len).sum())
+        let of_latches: usize = self.latches().values().map(|(_, listeners)| *listeners).sum();
+        (self.expected().len(), of_latches + self.watchers().values().map(VecDeque::len).sum::<usize>())
     }
 }
 
@@ -198,6 +222,26 @@ impl Drop for Watching {
     }
 }
 
+/// Hears when a latch opens.
+pub(super) struct HearsLatch {
+    /// Rings for all at once.
+    pub(super) bell: Arc<Notify>,
+    desk: Arc<Desk>,
+    name: Name,
+}
+
+impl Drop for HearsLatch {
+    fn drop(&mut self) {
+        let mut latches = self.desk.registry.latches();
+        if let Some((_, listeners)) = latches.get_mut(&self.name) {
+            *listeners -= 1;
+            if *listeners == 0 {
+                latches.remove(&self.name);
+            }
+        }
+    }
+}
+
 /// Hears for a desk, without keeping it alive.
 pub(super) struct DeskListener(pub(super) Weak<Desk>);
 
@@ -207,11 +251,17 @@ impl Listener for DeskListener {
         match news {
             News::Listening => desk.registry.wake_all(),
             News::Freed(name) => desk.registry.wake_one_watcher(&name),
-            News::Granted { mutex, token, fences, granted_at, lease } => {
+            News::Opened(latch) => desk.registry.wake_latch(&latch),
+            News::Ask(token) => {
+                if let Some(slot) = desk.registry.expected().get(&token) {
+                    slot.wake.notify_one();
+                }
+            }
+            News::Granted { lock, token, fences, granted_at, lease } => {
                 let slot = desk.registry.expected().get(&token).cloned();
                 let Some(slot) = slot else {
                     // It waited, and went: the next one must not wait for it.
-                    return desk.release_in_background(mutex, token);
+                    return desk.release_in_background(lock, token);
                 };
                 let heard_at = desk.clock.monotonic();
                 let grant = PushedGrant { fences, granted_at, lease, heard_at };

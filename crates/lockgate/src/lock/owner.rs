@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::guard::Hold;
-use crate::key::Name;
+use crate::store::Lock;
 
 /// Somebody who may take a lock that it holds already: pass it to [`Mutex::owned_by`](super::Mutex::owned_by).
 ///
@@ -26,19 +26,19 @@ impl Owner {
 
 /// What which owner holds.
 #[derive(Default)]
-pub(super) struct Owners(Mutex<HashMap<(Name, Owner), Weak<Hold>>>);
+pub(super) struct Owners(Mutex<HashMap<(Lock, Owner), Weak<Hold>>>);
 
 impl Owners {
-    fn map(&self) -> MutexGuard<'_, HashMap<(Name, Owner), Weak<Hold>>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<(Lock, Owner), Weak<Hold>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn hold_of(&self, name: &Name, owner: &Owner) -> Option<Arc<Hold>> {
-        self.map().get(&(name.clone(), owner.clone()))?.upgrade()
+    pub(super) fn hold_of(&self, lock: &Lock, owner: &Owner) -> Option<Arc<Hold>> {
+        self.map().get(&(lock.clone(), owner.clone()))?.upgrade()
     }
 
     pub(super) fn remember(&self, owner: &Owner, hold: &Arc<Hold>) {
-        self.map().insert((hold.name().clone(), owner.clone()), Arc::downgrade(hold));
+        self.map().insert((hold.lock().clone(), owner.clone()), Arc::downgrade(hold));
     }
 
     /// How many are remembered.
@@ -48,9 +48,9 @@ impl Owners {
     }
 
     /// Forgets what `owner` held, unless it holds something newer.
-    pub(super) fn forget(&self, name: &Name, owner: &Owner, hold: &Hold) {
+    pub(super) fn forget(&self, owner: &Owner, hold: &Hold) {
         let mut map = self.map();
-        let key = (name.clone(), owner.clone());
+        let key = (hold.lock().clone(), owner.clone());
         if map.get(&key).is_some_and(|current| std::ptr::eq(current.as_ptr(), hold)) {
             map.remove(&key);
         }

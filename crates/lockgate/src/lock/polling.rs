@@ -4,7 +4,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,14 +11,12 @@ use tokio::sync::oneshot;
 
 use super::desk::Desk;
 use super::error::LockError;
-use super::guard::MutexGuard;
+use super::guard::Guard;
 use super::hand_off::can_be_relied_on;
 use super::news::Registry;
-use super::owner::Owner;
 use super::room::{Grant, Room};
-use super::terms::Terms;
+use super::wish::Wish;
 use crate::jitter::jittered;
-use crate::key::Name;
 use crate::store::{Acquire, Attempt, IfTaken, Token};
 
 /// A message that gets lost costs a watcher no more than this, or the holder's lease if that is shorter.
@@ -28,18 +25,9 @@ const WATCH_AT_MOST: Duration = Duration::from_secs(5);
 /// How often a watcher tries that hears nothing.
 const TRY_WITHOUT_NEWS: Duration = Duration::from_millis(250);
 
-/// A lock that somebody wants for itself.
-#[derive(Clone)]
-pub(super) struct Wish {
-    pub(super) desk: Arc<Desk>,
-    pub(super) name: Name,
-    pub(super) terms: Terms,
-    pub(super) owner: Option<Owner>,
-}
-
 /// What one try came to.
 pub(super) enum Try {
-    Got(MutexGuard),
+    Got(Guard),
     Taken { lease_left: Duration },
 }
 
@@ -61,41 +49,43 @@ impl Wish {
     }
 
     async fn ask(&self, if_taken: IfTaken) -> Result<Try, LockError> {
-        let Self { desk, name, terms, owner } = self;
+        let Self { desk, lock, share, terms, owner, .. } = self;
         // Whoever drops a guard and tries again must not meet itself.
-        desk.dropped_is_given_back(name).await?;
-        let room = Room::private(desk, name);
+        desk.dropped_is_given_back(lock).await?;
+        let room = Room::private(desk, lock);
         let token = Token::for_ear(desk.ear);
         let expecting = Registry::expect(desk, token);
         let attempt = Attempt { if_taken, ..Attempt::new(token, terms.lease) };
         let sent_at = desk.clock.monotonic();
-        match desk.store.mutex_acquire(name, &attempt).await {
+        match desk.acquire(lock, &attempt, *share).await {
             Ok(Acquire::Granted { fences, lease_left }) => {
                 let trusted_until = sent_at + lease_left;
-                match can_be_relied_on(desk, name, &token, trusted_until).await {
+                match can_be_relied_on(desk, lock, &token, trusted_until).await {
                     Ok(true) => {}
                     Ok(false) => {
-                        desk.release_in_background(name.clone(), token);
+                        desk.release_in_background(lock.clone(), token);
                         return Ok(Try::Taken { lease_left: Duration::ZERO });
                     }
                     Err(why) => {
-                        desk.release_in_background(name.clone(), token);
+                        desk.release_in_background(lock.clone(), token);
                         return Err(why.into());
                     }
                 }
-                let Some((mut outcome, _)) = room.enter(*terms, owner.clone()) else {
+                let Some((mut outcome, _)) = room.enter(*share, *terms, owner.clone()) else {
                     return Err(LockError::ShuttingDown);
                 };
                 let (others_wait, is_claim) = (false, false);
-                room.begin_tenure(Grant { expecting, fences, trusted_until, others_wait, is_claim });
+                let share = *share;
+                room.begin_tenure(Grant { expecting, share, fences, trusted_until, others_wait, is_claim });
                 outcome.try_recv().unwrap_or(Err(LockError::ShuttingDown)).map(Try::Got)
             }
             Ok(Acquire::Taken { lease_left } | Acquire::Queued { lease_left, .. }) => {
                 Ok(Try::Taken { lease_left })
             }
+            Ok(Acquire::Never { total }) => Err(super::room::beyond(lock, share.permits, total).into()),
             Err(why) => {
                 // It may have happened all the same.
-                desk.release_in_background(name.clone(), token);
+                desk.release_in_background(lock.clone(), token);
                 Err(why.into())
             }
         }
@@ -110,7 +100,7 @@ impl Wish {
     ) -> Result<Option<Try>, LockError> {
         match self.try_once(if_taken).await {
             Err(LockError::Store(why)) if *has_waited => {
-                tracing::warn!(%why, mutex = %self.name, "cannot try for the lock; trying again");
+                tracing::warn!(%why, name = %self.lock.name(), "cannot try for the lock; trying again");
                 Ok(None)
             }
             outcome => {
@@ -121,13 +111,13 @@ impl Wish {
     }
 
     /// Tries whenever it is told that the lock is free, and at the end of the holder's lease.
-    pub(super) async fn watch(&self) -> Result<MutexGuard, LockError> {
+    pub(super) async fn watch(&self) -> Result<Guard, LockError> {
         let mut has_waited = false;
         loop {
             // Without it (it may be forbidden, or down), all there is are tries.
             let hears = tokio::time::timeout(TRY_WITHOUT_NEWS, self.desk.listening()).await.is_ok();
             // First the place among the watchers, then the try: what becomes free in between is heard.
-            let watching = Registry::watch(&self.desk, &self.name);
+            let watching = Registry::watch(&self.desk, self.lock.name());
             let lease_left = match self.try_or_see_through(IfTaken::Watch, &mut has_waited).await? {
                 Some(Try::Got(guard)) => {
                     watching.has_been_of_use();
@@ -148,7 +138,7 @@ impl Wish {
     }
 
     /// Tries again and again, with pauses that double, give or take a half.
-    pub(super) async fn spin(&self, first: Duration, longest: Duration) -> Result<MutexGuard, LockError> {
+    pub(super) async fn spin(&self, first: Duration, longest: Duration) -> Result<Guard, LockError> {
         let mut pause = first.max(Duration::from_micros(100));
         let mut has_waited = false;
         loop {

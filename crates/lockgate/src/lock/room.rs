@@ -1,16 +1,19 @@
-//! The waiters of one process for one mutex, and what the process holds of it.
+//! The waiters of one process for one lock, and what the process has of it.
 //!
-//! **Promise:** in a room the first to come is the first to be served. A lock that is given back goes to the next waiter
-//! here, under the same tenure and with a higher fence, as long as the cohort's bounds allow it; otherwise to the next
-//! process, and the room queues again. A waiter that goes away is passed over, and one that goes away at the moment
+//! **Promise:** in a room the first to come is the first to be served. What is given back goes to the next waiter here,
+//! under the same tenure and (if it is exclusive) with a higher fence, as long as the cohort's bounds allow it; otherwise to
+//! the next process, and the room queues again. A waiter that goes away is passed over, and one that goes away at the moment
 //! when it is given the lock passes it on, because what it is given is a guard.
 //!
-//! | `tenure` | `holder` | `is_seeking` | means |
-//! | --- | --- | --- | --- |
-//! | – | – | no | empty; leaves the desk |
-//! | – | – | yes | waits for the store, for the first of `waiters` |
-//! | some | some | no | held here |
-//! | some | – | no | between two holders here, until more fences come |
+//! | `stays` | `is_seeking` | means |
+//! | --- | --- | --- |
+//! | none | no | empty; leaves the desk |
+//! | none | yes | waits for the store, for the first of `waiters` |
+//! | one that is all of the lock | no | held here; whoever waits gets it from its holder |
+//! | others | yes, if somebody waits | held here, and more of it is asked for |
+//!
+//! Whatever changes, [`Room::settle`] brings it in order: whoever can be served is, what nobody uses ends, and if somebody
+//! waits who cannot hope for what is here, the store is asked.
 //!
 //! A room of its own, known to nobody else, is what a lock without cohort has: then every waiter has its own place in
 //! the store's queue, and it is first come, first served between processes too.
@@ -22,24 +25,27 @@ use tokio::sync::oneshot;
 
 use super::desk::Desk;
 use super::error::LockError;
-use super::guard::{Hold, MutexGuard};
+use super::guard::{Guard, Hold};
 use super::hand_off;
+use super::keeper::Renewals;
 use super::news::{Expecting, Waker};
 use super::owner::Owner;
+use super::readers;
+use super::stay::{CohortState, Stay, Waiter, is_exclusive};
 use super::tenure::Tenure;
 use super::terms::{Cohort, Terms};
 use crate::clock::Moment;
-use crate::key::Name;
-use crate::store::{FENCE_BLOCK, Fence, Fences, Renew, Renewal};
+use crate::error::InvalidInput;
+use crate::store::{FENCE_BLOCK, Fence, Fences, Lock, Renew, Share};
 
 /// What a waiter is told in the end.
-pub(super) type Outcome = Result<MutexGuard, LockError>;
+pub(super) type Outcome = Result<Guard, LockError>;
 
 /// See the [module](self).
 pub(super) struct Room {
     pub(super) desk: Arc<Desk>,
-    pub(super) name: Name,
-    cohort: Cohort,
+    pub(super) lock: Lock,
+    pub(super) cohort: Cohort,
     inner: Mutex<Inner>,
 }
 
@@ -48,68 +54,20 @@ struct Inner {
     waiters: VecDeque<Waiter>,
     /// How many of `waiters` have gone away.
     gone_away: usize,
-    tenure: Option<Arc<Tenure>>,
-    holder: Option<Arc<Hold>>,
+    /// What this process has of the lock. More than one only of a lock that can be shared.
+    stays: Vec<Stay>,
     is_seeking: bool,
-    /// Wakes the search, to see that nobody wants anything any more.
-    search: Option<Waker>,
+    /// What is sought, and what wakes the search, to see that nobody wants that any more.
+    search: Option<(Share, Waker)>,
     /// Nobody may come in any more: another room has taken the name.
     is_closed: bool,
-    cohort: CohortState,
     highest_fence: Fence,
-}
-
-/// How far the present tenure has gone.
-#[derive(Default)]
-struct CohortState {
-    /// The fences that are left: from the first to before the second; and those after them.
-    fences: (u64, u64),
-    reserve: Option<(u64, u64)>,
-    passes: u32,
-    began: Option<Moment>,
-    /// As far as is known.
-    others_wait: bool,
-    passes_since_look: u32,
-    looked_at: Option<Moment>,
-    is_looking: bool,
-    /// Nobody holds the lock, because there is no fence for the next holder; some are on their way.
-    waits_for_fences: bool,
-}
-
-impl CohortState {
-    /// The next fence, if there is one.
-    fn fence(&mut self) -> Option<Fence> {
-        if self.fences.0 == self.fences.1
-            && let Some(reserve) = self.reserve.take()
-        {
-            self.fences = reserve;
-        }
-        (self.fences.0 < self.fences.1).then_some(Fence::new(self.fences.0))
-    }
-
-    fn add(&mut self, fences: Fences) {
-        let fences = (fences.first.get(), fences.last.get() + 1);
-        if self.fences.0 == self.fences.1 {
-            self.fences = fences;
-        } else {
-            self.reserve = Some(fences);
-        }
-    }
-}
-
-/// So many passes after the last look, the next one is under way: early enough that there is a fence for everybody.
-const LOOK_AFTER_PASSES: u32 = 16;
-
-struct Waiter {
-    terms: Terms,
-    owner: Option<Owner>,
-    since: Moment,
-    outcome: oneshot::Sender<Outcome>,
 }
 
 /// What the store has given.
 pub(super) struct Grant {
     pub(super) expecting: Expecting,
+    pub(super) share: Share,
     pub(super) fences: Fences,
     pub(super) trusted_until: Moment,
     /// Whether others are believed to wait.
@@ -127,55 +85,136 @@ pub(super) enum GivenBack {
     WasLost,
 }
 
+/// Whether a search should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Still,
+    /// The first one who waits wants more than what is sought, or less, and would wait too long for it.
+    SomethingElse,
+    NoLonger,
+}
+
 impl Room {
-    pub(super) fn shared(desk: &Arc<Desk>, name: &Name, cohort: Cohort) -> Arc<Self> {
-        Arc::new(Self { desk: Arc::clone(desk), name: name.clone(), cohort, inner: Mutex::default() })
+    pub(super) fn shared(desk: &Arc<Desk>, lock: &Lock, cohort: Cohort) -> Arc<Self> {
+        Arc::new(Self { desk: Arc::clone(desk), lock: lock.clone(), cohort, inner: Mutex::default() })
     }
 
     /// A room for one waiter.
-    pub(super) fn private(desk: &Arc<Desk>, name: &Name) -> Arc<Self> {
-        Self::shared(desk, name, Cohort { passes: 0, time: std::time::Duration::ZERO })
+    pub(super) fn private(desk: &Arc<Desk>, lock: &Lock) -> Arc<Self> {
+        Self::shared(desk, lock, Cohort { passes: 0, time: std::time::Duration::ZERO })
     }
 
     fn inner(&self) -> StdGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_of_a_mutex(&self) -> bool {
+        matches!(self.lock, Lock::Mutex(_))
+    }
+
     /// Stands in line. The second says whether the caller has to [seek](hand_off::seek) for the room. Nothing when the
     /// room is closed: there is another one by now.
     pub(super) fn enter(
-        &self,
+        self: &Arc<Self>,
+        share: Share,
         terms: Terms,
         owner: Option<Owner>,
     ) -> Option<(oneshot::Receiver<Outcome>, bool)> {
-        let (sender, receiver) = oneshot::channel();
+        let (outcome, receiver) = oneshot::channel();
+        let is_exclusive = is_exclusive(&self.lock, share);
         let since = self.desk.clock.monotonic();
         let mut inner = self.inner();
         if inner.is_closed {
             return None;
         }
-        inner.waiters.push_back(Waiter { terms, owner, since, outcome: sender });
-        let must_seek = inner.tenure.is_none() && !inner.is_seeking;
+        inner.waiters.push_back(Waiter { share, is_exclusive, terms, owner, since, outcome });
+        self.serve_waiters(&mut inner, since);
+        let must_seek = inner.must_seek();
         inner.is_seeking |= must_seek;
+        let is_served = inner.waiters.is_empty();
         drop(inner);
-        if !must_seek {
+        if !must_seek && !is_served {
             self.desk.begin_to_listen();
         }
         Some((receiver, must_seek))
     }
 
+    /// Stands in line as the first, and seeks by itself, if nobody is in this room. Then it has to
+    /// [begin a tenure](Self::begin_tenure), or to say that it [asked in vain](Self::asked_in_vain).
+    pub(super) fn enter_if_empty(
+        &self,
+        share: Share,
+        terms: Terms,
+        owner: Option<Owner>,
+    ) -> Option<oneshot::Receiver<Outcome>> {
+        let (outcome, receiver) = oneshot::channel();
+        let (is_exclusive, since) = (is_exclusive(&self.lock, share), self.desk.clock.monotonic());
+        let mut inner = self.inner();
+        if inner.is_closed || inner.is_seeking || !inner.stays.is_empty() || !inner.waiters.is_empty() {
+            return None;
+        }
+        inner.waiters.push_back(Waiter { share, is_exclusive, terms, owner, since, outcome });
+        inner.is_seeking = true;
+        Some(receiver)
+    }
+
+    /// Who sought for this room has gone. If others wait by now, they are sought for.
+    pub(super) fn asked_in_vain(self: &Arc<Self>) {
+        let mut inner = self.inner();
+        inner.forget_those_who_left();
+        if inner.waiters.is_empty() {
+            return self.stop_seeking(inner);
+        }
+        drop(inner);
+        self.desk.spawn(hand_off::seek(Arc::clone(self), None, true));
+    }
+
+    /// Takes what can be had of what this process has, without waiting: nothing when it cannot, or when others wait for it.
+    pub(super) fn try_enter(
+        self: &Arc<Self>,
+        share: Share,
+        terms: Terms,
+        owner: Option<Owner>,
+    ) -> Option<Guard> {
+        let (outcome, mut receiver) = oneshot::channel();
+        let is_exclusive = is_exclusive(&self.lock, share);
+        let since = self.desk.clock.monotonic();
+        let mut inner = self.inner();
+        inner.forget_those_who_left();
+        if inner.is_closed || !inner.waiters.is_empty() {
+            return None;
+        }
+        inner.waiters.push_back(Waiter { share, is_exclusive, terms, owner, since, outcome });
+        self.serve_waiters(&mut inner, since);
+        inner.waiters.clear();
+        drop(inner);
+        receiver.try_recv().ok()?.ok()
+    }
+
+    /// Whether nobody else can have anything of it.
+    pub(super) fn has_all(&self) -> bool {
+        self.inner().stays.iter().any(|stay| stay.is_all)
+    }
+
+    /// Whether somebody of this process waits for it.
+    pub(super) fn is_waited_for(&self) -> bool {
+        let mut inner = self.inner();
+        inner.forget_those_who_left();
+        !inner.waiters.is_empty()
+    }
+
     /// A waiter has gone away.
-    pub(super) fn one_has_gone_away(&self) {
+    pub(super) fn one_has_gone_away(self: &Arc<Self>) {
         let mut inner = self.inner();
         inner.gone_away += 1;
-        if inner.gone_away * 2 >= inner.waiters.len() {
-            inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
-            inner.gone_away = 0;
+        if inner.gone_away * 2 >= inner.waiters.len() || !self.is_of_a_mutex() {
+            inner.forget_those_who_left();
         }
-        if inner.waiters.is_empty()
-            && let Some(search) = &inner.search
-        {
-            search.wake();
+        inner.wake_a_search_that_is_in_vain();
+        // Those behind it may have waited for it alone.
+        if !self.is_of_a_mutex() && !inner.waiters.is_empty() {
+            let ended = self.settle(inner, self.desk.clock.monotonic());
+            self.release_ended(ended);
         }
     }
 
@@ -183,34 +222,35 @@ impl Room {
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn standing(&self) -> usize {
         let inner = self.inner();
-        let waiting = inner.waiters.iter().filter(|waiter| !waiter.outcome.is_closed()).count();
+        let waiting = inner.waiters.iter().filter(|waiter| !waiter.has_left()).count();
         waiting.saturating_sub(usize::from(inner.is_seeking))
     }
 
-    /// On what terms the first waiter asks. Nothing: nobody waits, and nobody seeks any more.
-    pub(super) fn wanted(&self, search: Waker) -> Option<Terms> {
+    /// What the first waiter asks for, and on what terms. Nothing: nobody waits, and nobody seeks any more.
+    pub(super) fn wanted(&self, search: Waker) -> Option<(Share, Terms)> {
         let mut inner = self.inner();
-        inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
-        inner.gone_away = 0;
+        inner.forget_those_who_left();
         let Some(first) = inner.waiters.front() else {
             self.stop_seeking(inner);
             return None;
         };
-        let terms = first.terms;
-        inner.search = Some(search);
-        Some(terms)
+        let wanted = (first.share, first.terms);
+        inner.search = Some((wanted.0, search));
+        Some(wanted)
     }
 
-    /// Whether there is somebody to seek for. If not, nobody seeks any more.
-    pub(super) fn is_still_wanted(&self) -> bool {
+    /// Whether there is somebody to seek so much for. If not, nobody seeks any more.
+    pub(super) fn is_still_wanted(&self, share: Share) -> Wanted {
         let mut inner = self.inner();
-        inner.waiters.retain(|waiter| !waiter.outcome.is_closed());
-        inner.gone_away = 0;
-        if inner.waiters.is_empty() {
-            self.stop_seeking(inner);
-            return false;
+        inner.forget_those_who_left();
+        match inner.waiters.front() {
+            Some(first) if first.share != share => Wanted::SomethingElse,
+            Some(_) => Wanted::Still,
+            None => {
+                self.stop_seeking(inner);
+                Wanted::NoLonger
+            }
         }
-        true
     }
 
     /// How many fences a tenure begins with: one for each who may hold it.
@@ -230,7 +270,7 @@ impl Room {
     }
 
     fn close_if_empty(&self, mut inner: StdGuard<'_, Inner>) {
-        if inner.tenure.is_none() && !inner.is_seeking && inner.waiters.is_empty() {
+        if inner.stays.is_empty() && !inner.is_seeking && inner.waiters.is_empty() {
             inner.is_closed = true;
             drop(inner);
             self.desk.close_room(self);
@@ -250,10 +290,25 @@ impl Room {
     pub(super) fn search_failed(&self, why: &LockError) {
         let mut inner = self.inner();
         let waiters = std::mem::take(&mut inner.waiters);
+        inner.gone_away = 0;
         self.stop_seeking(inner);
         for waiter in waiters {
             // Those who have gone away need not be told.
             let _ = waiter.outcome.send(Err(why.clone()));
+        }
+    }
+
+    /// There are only so many permits: those who want more are told.
+    pub(super) fn refuse_who_wants_more_than(&self, total: u32) {
+        let mut inner = self.inner();
+        let (stay, refused) =
+            std::mem::take(&mut inner.waiters).into_iter().partition(|waiter| waiter.share.permits <= total);
+        inner.waiters = stay;
+        drop(inner);
+        let refused: VecDeque<Waiter> = refused;
+        for waiter in refused {
+            let why = beyond(&self.lock, waiter.share.permits, total);
+            let _ = waiter.outcome.send(Err(why.into()));
         }
     }
 
@@ -263,176 +318,202 @@ impl Room {
         for waiter in inner.waiters.drain(..) {
             let _ = waiter.outcome.send(Err(LockError::ShuttingDown));
         }
-        if let Some(search) = &inner.search {
-            search.wake();
-        }
+        inner.wake_a_search_that_is_in_vain();
     }
 
     /// The store has given it to this room: the first waiter gets it.
     pub(super) fn begin_tenure(self: &Arc<Self>, grant: Grant) {
         let now = self.desk.clock.monotonic();
         let tenure = Tenure::begin(self, grant.expecting, grant.trusted_until, grant.is_claim);
+        let cohort = CohortState::begin(now, grant.fences, grant.others_wait);
         let mut inner = self.inner();
         inner.is_seeking = false;
         inner.search = None;
-        inner.tenure = Some(Arc::clone(&tenure));
-        inner.highest_fence = grant.fences.last;
-        inner.cohort = CohortState {
-            fences: (grant.fences.first.get(), grant.fences.last.get() + 1),
-            began: Some(now),
-            others_wait: grant.others_wait,
-            looked_at: Some(now),
-            ..CohortState::default()
-        };
-        if inner.pass_to_next(&tenure, now) {
-            return;
-        }
-        inner.tenure = None;
-        self.close_if_empty(inner);
-        tenure.end();
-        self.desk.release_in_background(tenure.name.clone(), tenure.token);
+        inner.highest_fence = inner.highest_fence.max(grant.fences.last);
+        inner.stays.push(Stay::begin(tenure, grant.share, cohort));
+        let ended = self.settle(inner, now);
+        self.release_ended(ended);
     }
 
     /// A holder has no more use for the lock.
     pub(super) fn give_back(self: &Arc<Self>, hold: &Arc<Hold>) -> GivenBack {
         let now = self.desk.clock.monotonic();
+        let tenure = hold.tenure();
         let mut inner = self.inner();
-        if !inner.holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, hold)) {
+        if !inner.stay_of(tenure).is_some_and(|stay| stay.dismiss(hold)) {
             return GivenBack::WasLost;
         }
-        inner.holder = None;
-        let Some(tenure) = inner.tenure.clone() else { return GivenBack::WasLost };
         if !tenure.is_trusted(now) {
             drop(inner);
             tenure.lose("the lease ran out");
             return GivenBack::WasLost;
         }
-        self.pass_or_end(inner, tenure, now)
-    }
-
-    /// The lock is between two holders.
-    fn pass_or_end(
-        self: &Arc<Self>,
-        mut inner: StdGuard<'_, Inner>,
-        tenure: Arc<Tenure>,
-        now: Moment,
-    ) -> GivenBack {
-        if inner.may_pass(&tenure, self.cohort, now) {
-            if inner.cohort.fence().is_none() && inner.cohort.is_looking {
-                inner.cohort.waits_for_fences = true;
-                return GivenBack::PassedOn;
-            }
-            if inner.pass_to_next(&tenure, now) {
-                self.desk.metrics.passed_locally.increment(1);
-                self.look_around_if_due(&mut inner, &tenure, now);
-                return GivenBack::PassedOn;
-            }
+        match self.settle(inner, now) {
+            Some(ended) => GivenBack::ToRelease(ended),
+            None => GivenBack::PassedOn,
         }
-        self.end_tenure(inner, tenure)
     }
 
-    /// Gives the tenure up: to the next process, and queues again if somebody waits here; or for good.
-    fn end_tenure(self: &Arc<Self>, mut inner: StdGuard<'_, Inner>, tenure: Arc<Tenure>) -> GivenBack {
-        inner.tenure = None;
-        inner.is_seeking = inner.waiters.iter().any(|waiter| !waiter.outcome.is_closed());
-        let seeks_again = inner.is_seeking;
-        if seeks_again {
+    /// Brings everything in order after a change. Returns what has ended and is to be released in the store.
+    fn settle(self: &Arc<Self>, mut inner: StdGuard<'_, Inner>, now: Moment) -> Option<Arc<Tenure>> {
+        self.serve_waiters(&mut inner, now);
+        let ended = inner.take_what_is_over(self.cohort, now);
+        let must_seek = inner.must_seek();
+        inner.is_seeking |= must_seek;
+        if must_seek {
             drop(inner);
         } else {
-            inner.waiters.clear();
+            inner.wake_a_search_that_is_in_vain();
             self.close_if_empty(inner);
         }
-        tenure.end();
-        if !seeks_again {
-            return GivenBack::ToRelease(tenure);
+        if let Some(ended) = &ended {
+            ended.end();
         }
-        self.desk.spawn(hand_off::seek(Arc::clone(self), Some(tenure.token), true));
-        GivenBack::PassedOn
+        if !must_seek {
+            return ended;
+        }
+        // A mutex is given back and asked for again in one step.
+        let (yielded, ended) = if self.is_of_a_mutex() { (ended, None) } else { (None, ended) };
+        let yielded = yielded.map(|tenure| tenure.token);
+        self.desk.spawn(hand_off::seek(Arc::clone(self), yielded, true));
+        ended
     }
 
-    /// The holder's lease is over, that of the tenure is not: the next one gets it.
+    /// Serves who can be served, in their order, and sees to what that entails.
+    fn serve_waiters(self: &Arc<Self>, inner: &mut Inner, now: Moment) {
+        let served = inner.serve_waiters(self.cohort, now);
+        self.desk.metrics.of(&self.lock).passed_locally.increment(served.under_an_old_tenure);
+        if !served.anybody {
+            return;
+        }
+        // Who has just got it from the store knows how things stand there.
+        let looked_at = if served.under_an_old_tenure > 0 { &mut inner.stays[..] } else { &mut [] };
+        for stay in looked_at {
+            if stay.cohort.begins_to_look(self.cohort, now) {
+                let fences = if stay.is_all { FENCE_BLOCK } else { 0 };
+                self.desk.spawn(look_around(Arc::clone(self), Arc::clone(&stay.tenure), now, fences));
+            }
+        }
+        self.look_after_readers(inner, now);
+    }
+
+    fn look_after_readers(self: &Arc<Self>, inner: &mut Inner, now: Moment) {
+        for stay in &mut inner.stays {
+            if !stay.has_only_readers() {
+                stay.readers_since = None;
+                continue;
+            }
+            stay.readers_since.get_or_insert(now);
+            if !std::mem::replace(&mut stay.is_watched, true) {
+                self.desk.spawn(readers::look_after(Arc::clone(self), Arc::clone(&stay.tenure)));
+            }
+        }
+    }
+
+    /// Since when only readers are in what this process has as a writer. Nothing: it is no longer so, and nobody looks
+    /// after them any more.
+    pub(super) fn readers_since(&self, tenure: &Arc<Tenure>) -> Option<Moment> {
+        let mut inner = self.inner();
+        let stay = inner.stay_of(tenure)?;
+        if !stay.has_only_readers() {
+            stay.readers_since = None;
+        }
+        stay.is_watched = stay.readers_since.is_some();
+        stay.readers_since
+    }
+
+    /// What this process has as a writer is only a reader's from now on, if only readers have been in it since then; whether
+    /// it is.
+    pub(super) fn become_a_readers(self: &Arc<Self>, tenure: &Arc<Tenure>, since: Moment) -> bool {
+        let mut inner = self.inner();
+        let Some(stay) = inner.stay_of(tenure) else { return false };
+        if !stay.has_only_readers() || stay.readers_since != Some(since) {
+            return false;
+        }
+        stay.become_a_readers();
+        let ended = self.settle(inner, self.desk.clock.monotonic());
+        self.release_ended(ended);
+        true
+    }
+
+    /// A writer goes on as a reader; whether it was one until now. The store does not know it yet.
+    pub(super) fn downgrade(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
+        let mut inner = self.inner();
+        if !inner.stay_of(hold.tenure()).is_some_and(|stay| stay.downgrade(hold)) {
+            return false;
+        }
+        let ended = self.settle(inner, self.desk.clock.monotonic());
+        self.release_ended(ended);
+        true
+    }
+
+    /// A holder wants it no longer than that, from now on.
+    pub(super) fn end_at(&self, hold: &Arc<Hold>, until: Moment) {
+        if let Some(stay) = self.inner().stay_of(hold.tenure()) {
+            stay.end_at(hold, until);
+        }
+    }
+
+    fn release_ended(&self, ended: Option<Arc<Tenure>>) {
+        if let Some(tenure) = ended {
+            self.desk.release_in_background(tenure.lock.clone(), tenure.token);
+        }
+    }
+
+    /// A holder's lease is over, that of the tenure is not: the next one gets it.
     pub(super) fn take_from_holder(self: &Arc<Self>, tenure: &Arc<Tenure>) {
         let now = self.desk.clock.monotonic();
         let mut inner = self.inner();
-        if !inner.is_tenure(tenure) {
-            return;
-        }
+        let Some(stay) = inner.stay_of(tenure) else { return };
         // Another one may have it by now, whose lease is not over.
-        if !inner.holder.as_ref().is_some_and(|holder| holder.is_over(now)) {
+        let taken = stay.take_from_those_whose_time_is_over(now);
+        if taken == 0 {
             return tenure.look_in_time(now);
         }
-        let Some(holder) = inner.holder.take() else { return };
-        holder.take_away();
-        self.desk.metrics.lost.increment(1);
-        tracing::warn!(name = %self.name, "a holder kept the lock longer than its lease; it is given to the next");
-        if let GivenBack::ToRelease(tenure) = self.pass_or_end(inner, Arc::clone(tenure), now) {
-            self.desk.release_in_background(tenure.name.clone(), tenure.token);
+        self.desk.metrics.of(&self.lock).lost.increment(u64::try_from(taken).unwrap_or(u64::MAX));
+        tracing::warn!(name = %self.lock.name(), "a holder kept the lock longer than its lease; it is given to the next");
+        let ended = self.settle(inner, now);
+        if ended.is_none() {
+            tenure.look_in_time(now);
         }
+        self.release_ended(ended);
     }
 
     /// The tenure can no longer be trusted: whoever still waits has to be sought for again.
     pub(super) fn tenure_is_lost(self: &Arc<Self>, tenure: &Arc<Tenure>) {
         let mut inner = self.inner();
-        if !inner.is_tenure(tenure) {
+        let Some(place) = inner.stays.iter().position(|stay| Arc::ptr_eq(&stay.tenure, tenure)) else {
             return;
-        }
-        if let Some(holder) = inner.holder.take() {
-            holder.take_away();
-        }
-        inner.tenure = None;
-        if inner.waiters.iter().any(|waiter| !waiter.outcome.is_closed()) {
-            inner.is_seeking = true;
-            self.desk.spawn(hand_off::seek(Arc::clone(self), None, true));
-        } else {
-            inner.waiters.clear();
-            self.close_if_empty(inner);
-        }
-    }
-
-    /// Asks the store now and then, beside the passing, whether others wait; and for more fences.
-    fn look_around_if_due(self: &Arc<Self>, inner: &mut Inner, tenure: &Arc<Tenure>, now: Moment) {
-        let state = &mut inner.cohort;
-        let looked_long_ago = state.looked_at.is_none_or(|looked| now.since(looked) >= self.cohort.time);
-        let needs_fences = state.reserve.is_none() && state.passes_since_look >= LOOK_AFTER_PASSES;
-        if state.others_wait || state.is_looking || !(needs_fences || looked_long_ago) {
-            return;
-        }
-        state.is_looking = true;
-        let (lease, fences) = (tenure.lease_to_ask_for(now), FENCE_BLOCK);
-        let renewal = Renewal { mutex: self.name.clone(), token: tenure.token, lease, fences };
-        self.desk.spawn(look_around(Arc::clone(self), Arc::clone(tenure), renewal));
+        };
+        inner.stays.swap_remove(place).take_from_all();
+        let ended = self.settle(inner, self.desk.clock.monotonic());
+        self.release_ended(ended);
     }
 
     fn has_looked(self: &Arc<Self>, tenure: &Arc<Tenure>, answer: Option<(Option<Fences>, bool)>) {
         let now = self.desk.clock.monotonic();
         let mut inner = self.inner();
-        if !inner.is_tenure(tenure) {
-            return;
+        let Some(stay) = inner.stay_of(tenure) else { return };
+        stay.cohort.has_looked(now, answer);
+        let was_waited_for = std::mem::take(&mut stay.cohort.waits_for_fences);
+        if let Some((Some(fences), _)) = answer {
+            inner.highest_fence = inner.highest_fence.max(fences.last);
         }
-        inner.cohort.is_looking = false;
-        inner.cohort.looked_at = Some(now);
-        inner.cohort.passes_since_look = 0;
-        if let Some((fences, others_wait)) = answer {
-            inner.cohort.others_wait = others_wait;
-            if let Some(fences) = fences {
-                inner.cohort.add(fences);
-                inner.highest_fence = fences.last;
-            }
-        }
-        if std::mem::take(&mut inner.cohort.waits_for_fences)
-            && let GivenBack::ToRelease(tenure) = self.pass_or_end(inner, Arc::clone(tenure), now)
-        {
-            self.desk.release_in_background(tenure.name.clone(), tenure.token);
+        if was_waited_for {
+            let ended = self.settle(inner, now);
+            self.release_ended(ended);
         }
     }
 }
 
-async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, renewal: Renewal) {
+/// Asks the store, beside the passing, whether others wait; and for more fences.
+async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, now: Moment, fences: u64) {
+    let lease = tenure.lease_to_ask_for(now);
     let sent_at = room.desk.clock.monotonic();
-    tenure.is_about_to_be_renewed(sent_at, renewal.lease);
-    match room.desk.store.mutex_renew(std::slice::from_ref(&renewal)).await.as_deref() {
+    tenure.is_about_to_be_renewed(sent_at, lease);
+    match Renewals::one(&tenure, lease, fences).send(&room.desk).await.as_deref() {
         Ok([Renew::Renewed { fences, others_wait }]) => {
-            tenure.extend(sent_at, renewal.lease);
+            tenure.extend(sent_at, lease);
             room.has_looked(&tenure, Some((*fences, *others_wait)));
         }
         Ok(_) => tenure.lose("the store gave it to somebody else, or forgot it"),
@@ -444,46 +525,75 @@ async fn look_around(room: Arc<Room>, tenure: Arc<Tenure>, renewal: Renewal) {
     }
 }
 
+/// Why so many permits can never be had.
+pub(super) fn beyond(lock: &Lock, wanted: u32, total: u32) -> InvalidInput {
+    let problem = format!(
+        "{wanted} of {:?} can never be had, there are {total}; ask for fewer, or raise their number",
+        lock.name().as_str()
+    );
+    InvalidInput::new("permits", problem)
+}
+
+/// How serving went.
+#[derive(Default)]
+struct Served {
+    anybody: bool,
+    under_an_old_tenure: u64,
+}
+
 impl Inner {
-    /// Whether the tenure may go on with the next waiter of this process.
-    fn may_pass(&self, tenure: &Tenure, cohort: Cohort, now: Moment) -> bool {
-        let state = &self.cohort;
-        let is_long = state.began.is_some_and(|began| now.since(began) >= cohort.time);
-        let budget_is_spent = state.others_wait && (state.passes >= cohort.passes || is_long);
-        let Some(next) = self.waiters.front() else { return false };
-        let has_time = tenure.has_time_for(next.terms.lease, now);
-        !budget_is_spent && has_time
+    fn forget_those_who_left(&mut self) {
+        self.waiters.retain(|waiter| !waiter.has_left());
+        self.gone_away = 0;
     }
 
-    fn is_tenure(&self, tenure: &Arc<Tenure>) -> bool {
-        self.tenure.as_ref().is_some_and(|current| Arc::ptr_eq(current, tenure))
+    fn forget_those_who_left_the_front(&mut self) {
+        while self.waiters.front().is_some_and(Waiter::has_left) {
+            self.waiters.pop_front();
+            self.gone_away = self.gone_away.saturating_sub(1);
+        }
     }
 
-    /// Gives the lock to the first waiter who is still there, if there is a fence for it.
-    fn pass_to_next(&mut self, tenure: &Arc<Tenure>, now: Moment) -> bool {
-        let Some(fence) = self.cohort.fence() else { return false };
-        while let Some(waiter) = self.waiters.pop_front() {
-            if waiter.outcome.is_closed() {
-                self.gone_away = self.gone_away.saturating_sub(1);
-                continue;
-            }
-            let until = tenure.serve(waiter.terms, now);
-            let hold = Hold::new(tenure, fence, now, until, waiter.owner);
-            match waiter.outcome.send(Ok(MutexGuard::new(&hold))) {
-                Ok(()) => {
-                    tenure.desk.metrics.wait.record(now.since(waiter.since).as_secs_f64());
-                    self.holder = Some(hold);
-                    self.cohort.fences.0 += 1;
-                    self.cohort.passes += 1;
-                    self.cohort.passes_since_look += 1;
-                    return true;
-                }
-                // It went away just now. Its guard must not give back what it never had.
-                Err(Ok(guard)) => guard.disarm(),
-                Err(Err(_)) => {}
+    fn stay_of(&mut self, tenure: &Arc<Tenure>) -> Option<&mut Stay> {
+        self.stays.iter_mut().find(|stay| Arc::ptr_eq(&stay.tenure, tenure))
+    }
+
+    fn serve_waiters(&mut self, bounds: Cohort, now: Moment) -> Served {
+        let mut served = Served::default();
+        loop {
+            self.forget_those_who_left_the_front();
+            let Some(first) = self.waiters.front() else { return served };
+            let able = self.stays.iter_mut().find(|stay| stay.can_serve(first, bounds, now));
+            let Some(stay) = able else { return served };
+            let is_fresh = stay.is_fresh();
+            let Some(first) = self.waiters.pop_front() else { return served };
+            if stay.serve(first, now) {
+                served.anybody = true;
+                served.under_an_old_tenure += u64::from(!is_fresh);
             }
         }
-        false
+    }
+
+    fn wake_a_search_that_is_in_vain(&self) {
+        if let Some((sought, search)) = &self.search
+            && self.waiters.front().is_none_or(|first| first.share != *sought)
+        {
+            search.wake();
+        }
+    }
+
+    /// Takes out a tenure under which nobody holds anything and nobody is about to.
+    fn take_what_is_over(&mut self, bounds: Cohort, now: Moment) -> Option<Arc<Tenure>> {
+        let first = self.waiters.front();
+        let over = self.stays.iter_mut().position(|stay| stay.is_over(first, bounds, now))?;
+        Some(self.stays.swap_remove(over).tenure)
+    }
+
+    /// Whether the store has to be asked: somebody waits, nobody asks, and what is here will not do.
+    fn must_seek(&self) -> bool {
+        !self.is_seeking
+            && !self.stays.iter().any(|stay| stay.is_all)
+            && self.waiters.iter().any(|waiter| !waiter.has_left())
     }
 }
 

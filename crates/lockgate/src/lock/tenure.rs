@@ -11,17 +11,17 @@ use super::news::Expecting;
 use super::room::Room;
 use super::terms::Terms;
 use crate::clock::Moment;
-use crate::key::Name;
-use crate::store::{Lease, Token};
+use crate::store::{Lease, Lock, Token};
 
 /// A store may count whole milliseconds from the beginning of the present one, so a lease may end this much early.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// A tenure: from the grant until it is given back or lost. Its holders, one after the other, are those of its room.
+/// A tenure: from the grant until it is given back or lost. Its holders, one after the other or together, are those of its
+/// room.
 pub(super) struct Tenure {
     pub(super) desk: Arc<Desk>,
     pub(super) room: Arc<Room>,
-    pub(super) name: Name,
+    pub(super) lock: Lock,
     pub(super) token: Token,
     /// Tells it from others on the keeper's agenda.
     pub(super) id: u64,
@@ -29,9 +29,11 @@ pub(super) struct Tenure {
     trusted_until: AtomicU64,
     /// What was sent to renew it; `trusted_until` changes under it.
     renewals: Mutex<Renewals>,
-    /// Until when the present holder wants it; `u64::MAX`: as long as it holds it.
+    /// Until when the present holders want it, the last of them; `u64::MAX`: as long as one holds it.
     wanted_until: AtomicU64,
-    /// The lease of the present holder, in nanoseconds.
+    /// When the lease of the first of them ends; `u64::MAX`: none does by itself.
+    first_end: AtomicU64,
+    /// The longest lease of the present holders, in nanoseconds.
     lease: AtomicU64,
     /// When the keeper looks at it next.
     due: AtomicU64,
@@ -91,13 +93,14 @@ impl Tenure {
         let desk = Arc::clone(&room.desk);
         Arc::new(Self {
             id: desk.keeper.new_id(),
-            name: room.name.clone(),
+            lock: room.lock.clone(),
             token: expecting.token(),
             room: Arc::clone(room),
             desk,
             trusted_until: AtomicU64::new(trusted_until.as_nanos()),
             renewals: Mutex::default(),
             wanted_until: AtomicU64::new(0),
+            first_end: AtomicU64::new(u64::MAX),
             lease: AtomicU64::new(0),
             due: AtomicU64::new(u64::MAX),
             is_claim: AtomicBool::new(is_claim),
@@ -139,29 +142,67 @@ impl Tenure {
 
     /// Has the keeper look at it when its present holder needs it.
     pub(super) fn look_in_time(self: &Arc<Self>, now: Moment) {
-        self.desk.keeper.schedule(self, self.next(now).at());
+        self.desk.keeper.schedule(self, self.next_look(now));
     }
 
-    /// The next holder has it from `now` on. Returns until when, if its lease ends by itself.
-    pub(super) fn serve(self: &Arc<Self>, terms: Terms, now: Moment) -> Option<Moment> {
-        let wanted_until = (!terms.is_kept).then(|| now + terms.lease.length());
-        let lease_nanos = u64::try_from(terms.lease.length().as_nanos()).unwrap_or(u64::MAX);
-        self.lease.store(lease_nanos, Ordering::Release);
-        self.wanted_until.store(wanted_until.map_or(u64::MAX, Moment::as_nanos), Ordering::Release);
+    /// The next holder has it from `now` on, beside others or alone. Returns until when, if its lease ends by itself.
+    pub(super) fn serve(self: &Arc<Self>, terms: Terms, now: Moment, beside_others: bool) -> Option<Moment> {
+        let until = (!terms.is_kept).then(|| now + terms.lease.length());
+        let (lease, end) = (nanos(terms.lease), until.map_or(u64::MAX, Moment::as_nanos));
+        if beside_others {
+            self.lease.fetch_max(lease, Ordering::AcqRel);
+            self.wanted_until.fetch_max(end, Ordering::AcqRel);
+            self.first_end.fetch_min(end, Ordering::AcqRel);
+        } else {
+            self.lease.store(lease, Ordering::Release);
+            self.wanted_until.store(end, Ordering::Release);
+            self.first_end.store(end, Ordering::Release);
+        }
         if self.is_claim.load(Ordering::Acquire) {
             // The claim may be longer than the lease. Its first renewal ends that, and the holder must not have been told more.
-            self.trust_no_longer_than(end_of_lease(now, terms.lease));
+            // Beside others, it is renewed for the longest lease of them all.
+            let longest = Lease::new(self.lease()).unwrap_or(terms.lease);
+            self.trust_no_longer_than(end_of_lease(now, longest));
         }
-        let due = self.next(now).at();
+        let due = self.next_look(now);
         // Most of the time what is on the agenda is early enough, and a pass need not touch it.
         if due < self.due() {
             self.desk.keeper.schedule(self, due);
         }
-        wanted_until
+        until
+    }
+
+    /// These are its holders now, with their leases and ends.
+    pub(super) fn serve_anew(self: &Arc<Self>, holders: impl Iterator<Item = (Lease, Option<Moment>)>) {
+        let (mut lease, mut last, mut first) = (0, 0, u64::MAX);
+        for (its_lease, until) in holders {
+            let end = until.map_or(u64::MAX, Moment::as_nanos);
+            (lease, last, first) = (lease.max(nanos(its_lease)), last.max(end), first.min(end));
+        }
+        self.lease.store(lease, Ordering::Release);
+        self.wanted_until.store(last, Ordering::Release);
+        self.first_end.store(first, Ordering::Release);
+        self.look_in_time(self.desk.clock.monotonic());
+    }
+
+    /// Nobody holds it for the moment: it is kept for the next one.
+    pub(super) fn serve_nobody(&self) {
+        self.wanted_until.store(u64::MAX, Ordering::Release);
+        self.first_end.store(u64::MAX, Ordering::Release);
     }
 
     fn wanted_until(&self) -> Moment {
         Moment::from_nanos(self.wanted_until.load(Ordering::Acquire))
+    }
+
+    /// When the lease of the first of its holders ends.
+    pub(super) fn first_end(&self) -> Moment {
+        Moment::from_nanos(self.first_end.load(Ordering::Acquire))
+    }
+
+    /// When it has to be looked at next.
+    fn next_look(&self, now: Moment) -> Moment {
+        self.next(now).at().min(self.first_end())
     }
 
     /// What will have to be done about it next.
@@ -202,14 +243,16 @@ impl Tenure {
         if now >= trusted {
             return Care::Lost;
         }
-        if now >= wanted {
+        if now >= self.first_end() {
             return Care::TakeFromHolder;
         }
         // A quarter of a claim is counted from its beginning. Whoever counts a quarter of what is left never gets there.
         let is_claim = self.is_claim.load(Ordering::Acquire);
         match self.next(now) {
-            Next::End(at) => return Care::LookAgain(at),
-            Next::Renewal(at) if !is_claim && at > now + gather => return Care::LookAgain(at),
+            Next::End(at) => return Care::LookAgain(at.min(self.first_end())),
+            Next::Renewal(at) if !is_claim && at > now + gather => {
+                return Care::LookAgain(at.min(self.first_end()));
+            }
             Next::Renewal(_) => {}
         }
         let lease = if wanted == Moment::from_nanos(u64::MAX) { self.lease() } else { wanted.since(now) };
@@ -261,7 +304,7 @@ impl Tenure {
         self.trusted_until.store(end_of_lease(sent_at, lease).as_nanos(), Ordering::Release);
         drop(renewals);
         self.is_claim.store(false, Ordering::Release);
-        self.desk.keeper.schedule(self, self.next(now).at().max(now));
+        self.desk.keeper.schedule(self, self.next_look(now).max(now));
     }
 
     /// Nobody holds it any more. Says whether somebody did.
@@ -278,13 +321,17 @@ impl Tenure {
         if !self.end() {
             return;
         }
-        tracing::warn!(name = %self.name, why, "a lock was lost");
-        self.desk.metrics.lost.increment(1);
+        tracing::warn!(name = %self.lock.name(), why, "a lock was lost");
+        self.desk.metrics.of(&self.lock).lost.increment(1);
         self.lost.notify_waiters();
         self.room.tenure_is_lost(self);
         // The store may still keep it for us, and others would wait for nothing.
-        self.desk.release_in_background(self.name.clone(), self.token);
+        self.desk.release_in_background(self.lock.clone(), self.token);
     }
+}
+
+fn nanos(lease: Lease) -> u64 {
+    u64::try_from(lease.length().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// When a lease ends at the earliest that was asked for then.
@@ -307,7 +354,7 @@ mod tests {
         let fixture = Fixture::new();
         let tenure = fixture.tenure("m", 10 * SECOND, false).await;
         let (start, end) = (fixture.now(), tenure.trusted_until());
-        assert_eq!(tenure.serve(fixed(10 * SECOND), start), Some(start + 10 * SECOND));
+        assert_eq!(tenure.serve(fixed(10 * SECOND), start, false), Some(start + 10 * SECOND));
         // The last two are within what is gathered: a renewal that were due then would be made.
         for now in [start, start + 9 * SECOND, end - 3 * MILLI, end - Duration::from_nanos(1)] {
             assert_eq!(tenure.care(now, GATHER), Care::LookAgain(end), "{now:?}");
@@ -320,7 +367,7 @@ mod tests {
         let fixture = Fixture::new();
         let tenure = fixture.tenure("m", 10 * SECOND, false).await;
         let start = fixture.now();
-        let until = tenure.serve(fixed(4 * SECOND), start).unwrap();
+        let until = tenure.serve(fixed(4 * SECOND), start, false).unwrap();
         assert_eq!((until, tenure.due()), (start + 4 * SECOND, start + 4 * SECOND));
         assert_eq!(tenure.care(until - MILLI, GATHER), Care::LookAgain(until));
         assert_eq!(tenure.care(until, GATHER), Care::TakeFromHolder);
@@ -331,7 +378,7 @@ mod tests {
         let fixture = Fixture::new();
         let tenure = fixture.tenure("m", 30 * SECOND, false).await;
         let third = fixture.now() + 10 * SECOND;
-        assert_eq!(tenure.serve(kept(30 * SECOND), fixture.now()), None);
+        assert_eq!(tenure.serve(kept(30 * SECOND), fixture.now(), false), None);
         assert_eq!(tenure.due(), third);
         assert_eq!(tenure.care(third - 6 * MILLI, GATHER), Care::LookAgain(third));
         let renewal = Care::Renew(lease(30 * SECOND));
@@ -343,7 +390,7 @@ mod tests {
     async fn under_a_claim_a_fixed_lease_is_asked_for_once_and_only_for_what_is_left_of_it() {
         let fixture = Fixture::new();
         let tenure = fixture.tenure("m", CLAIM, true).await;
-        let until = tenure.serve(fixed(10 * SECOND), fixture.now()).unwrap();
+        let until = tenure.serve(fixed(10 * SECOND), fixture.now(), false).unwrap();
         assert_eq!(tenure.due(), fixture.now() + CLAIM / 4);
         fixture.clock.advance(CLAIM / 4);
         let (now, left) = (fixture.now(), lease(10 * SECOND - CLAIM / 4));
@@ -361,10 +408,21 @@ mod tests {
     async fn a_lease_shorter_than_the_claim_is_told_to_the_store_at_once() {
         let fixture = Fixture::new();
         let tenure = fixture.tenure("m", CLAIM, true).await;
-        tenure.serve(fixed(CLAIM / 2), fixture.now());
+        tenure.serve(fixed(CLAIM / 2), fixture.now(), false);
         assert_eq!(tenure.due(), fixture.now());
         assert_eq!(tenure.care(fixture.now(), GATHER), Care::Renew(lease(CLAIM / 2)));
         assert!(tenure.trusted_until() <= fixture.now() + CLAIM / 2, "trusted for more than was asked for");
+    }
+
+    #[tokio::test]
+    async fn who_joins_for_a_short_time_does_not_shorten_the_others_under_a_claim() {
+        let fixture = Fixture::new();
+        let tenure = fixture.tenure("m", CLAIM, true).await;
+        let claimed = tenure.trusted_until();
+        tenure.serve(kept(10 * SECOND), fixture.now(), false);
+        tenure.serve(fixed(5 * MILLI), fixture.now(), true);
+        assert_eq!(tenure.trusted_until(), claimed);
+        assert_eq!(tenure.first_end(), fixture.now() + 5 * MILLI);
     }
 
     #[tokio::test]

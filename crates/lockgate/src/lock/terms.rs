@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::store::Lease;
 
 /// The lease of a lock for which none was given; the watchdog renews it for as long as it is held.
-pub(super) const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
+const WATCHDOG_LEASE: Duration = Duration::from_secs(30);
 
 /// For how long a holder wants the lock.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,13 @@ pub(super) struct Terms {
     pub(super) lease: Lease,
     /// Whether the watchdog keeps it beyond its lease, for as long as it is held.
     pub(super) is_kept: bool,
+}
+
+impl Default for Terms {
+    /// Kept by the watchdog.
+    fn default() -> Self {
+        Self { lease: Lease::new(WATCHDOG_LEASE).unwrap_or(Lease::MIN), is_kept: true }
+    }
 }
 
 /// How a waiter learns that it is its turn.

@@ -18,11 +18,12 @@ use tokio::sync::watch;
 use super::news::SharedListener;
 use super::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
-    CampaignStatus, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace, HoldSettle,
+    CampaignStatus, EarId, EpochSettle, EpochStatus, Fence, Fences, Hearing, HoldId, HoldPlace, HoldSettle,
     HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
-    JournalTaken, Listener, MAX_BATCH, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, Persistence,
-    Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen,
-    Sending, SettleWish, Store, Terms, Token, UserErase, UserShare, check_batch, check_orders,
+    JournalTaken, LatchSet, LatchStatus, Listener, Lock, MAX_BATCH, MutexStatus, News, OrderPlace,
+    OrderStatus, OrderWish, PermitRenewal, Persistence, Pool, PoolStatus, Purchase, PurchaseWish, Rebuild,
+    Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Share, Shrink,
+    Store, Terms, Token, UserErase, UserShare, check_batch, check_orders,
 };
 use crate::clock::{Clock, Moment, Timestamp};
 use crate::config::{Config, DEFAULT_CLAIM};
@@ -34,15 +35,19 @@ mod coupon;
 mod deal;
 #[cfg(feature = "durable")]
 mod durable;
+mod entries;
 mod epoch;
 mod hold;
 mod journal;
 mod keeping;
 mod large_map;
+mod latch;
 #[cfg(feature = "durable")]
 mod log;
 mod mutex;
 mod order;
+mod permit;
+mod queue;
 mod readers;
 mod shelf;
 mod stock;
@@ -63,7 +68,7 @@ pub struct MemoryStore {
 
 #[derive(Debug)]
 struct State {
-    mutexes: mutex::Mutexes,
+    locks: Locks,
     ears: Ears,
     shelves: shelf::Shelves,
     orders: order::Orders,
@@ -71,6 +76,14 @@ struct State {
     journal: Journal,
     readers: Readers,
     rebuilding: epoch::Rebuilding,
+}
+
+/// What can be held or waited for.
+#[derive(Debug, Default)]
+struct Locks {
+    mutexes: mutex::Mutexes,
+    pools: permit::Pools,
+    latches: latch::Latches,
 }
 
 /// Who hears.
@@ -88,6 +101,14 @@ impl std::fmt::Debug for Ears {
 struct Now {
     monotonic: Moment,
     wall: Timestamp,
+}
+
+impl Now {
+    /// So many fences above `known`, not below the time.
+    fn fences_above(self, known: Fence, count: u64) -> Fences {
+        let first = (known.get() + 1).max(self.wall.as_micros());
+        Fences { first: Fence::new(first), last: Fence::new(first + count - 1) }
+    }
 }
 
 /// The news of one step. They are told when the step is over, so that whoever hears them may take the next.
@@ -111,6 +132,19 @@ impl<'a> Post<'a> {
         self.to_tell.push((listener, news));
     }
 
+    /// Tells a waiter that it has `lock`, for the claim lease.
+    fn tell_of_grant(
+        &mut self,
+        listener: SharedListener,
+        lock: Lock,
+        token: Token,
+        fences: Fences,
+        now: Now,
+    ) {
+        let (granted_at, lease) = (now.wall, self.claim);
+        self.tell(listener, News::Granted { lock, token, fences, granted_at, lease });
+    }
+
     fn tell_all(&mut self, news: &News) {
         self.to_tell.extend(self.ears.values().map(|listener| (Arc::clone(listener), news.clone())));
     }
@@ -131,7 +165,7 @@ impl MemoryStore {
 
     fn with_journal(clock: Clock, claim: Duration, journal: Journal) -> Self {
         let state = State {
-            mutexes: mutex::Mutexes::default(),
+            locks: Locks::default(),
             ears: Ears::default(),
             shelves: shelf::Shelves::default(),
             orders: order::Orders::default(),
@@ -219,14 +253,14 @@ impl MemoryStore {
         Now { monotonic: self.clock.monotonic(), wall: self.clock.wall() }
     }
 
-    /// One step on the mutexes; its news are told afterwards.
-    fn mutex_step<T>(&self, step: impl FnOnce(&mut mutex::Mutexes, Now, &mut Post<'_>) -> T) -> T {
+    /// One step on the locks; its news are told afterwards.
+    fn lock_step<T>(&self, step: impl FnOnce(&mut Locks, Now, &mut Post<'_>) -> T) -> T {
         let mut state = lock(&self.state);
         // With the lock, so that later steps see later times: fences go by them.
         let now = self.now();
-        let State { mutexes, ears, .. } = &mut *state;
+        let State { locks, ears, .. } = &mut *state;
         let mut post = Post::new(&ears.0, self.claim);
-        let answer = step(mutexes, now, &mut post);
+        let answer = step(locks, now, &mut post);
         let to_tell = post.to_tell;
         drop(state);
         for (listener, news) in to_tell {
@@ -271,20 +305,24 @@ impl Store for MemoryStore {
     fn mutex_acquire<'a>(&'a self, mutex: &'a Name, attempt: &'a Attempt) -> Answer<'a, Acquire> {
         Box::pin(async move {
             attempt.check()?;
-            Ok(self.mutex_step(|mutexes, now, post| mutex::mutex_acquire(mutexes, now, post, mutex, attempt)))
+            Ok(self.lock_step(|locks, now, post| {
+                mutex::mutex_acquire(&mut locks.mutexes, now, post, mutex, attempt)
+            }))
         })
     }
 
     fn mutex_renew<'a>(&'a self, renewals: &'a [Renewal]) -> Answer<'a, Vec<Renew>> {
         Box::pin(async move {
             super::mutex::check_renewals(renewals)?;
-            Ok(self.mutex_step(|mutexes, now, _| mutex::mutex_renew(mutexes, now, renewals)))
+            Ok(self.lock_step(|locks, now, _| mutex::mutex_renew(&mut locks.mutexes, now, renewals)))
         })
     }
 
     fn mutex_release<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, Release> {
         Box::pin(async move {
-            Ok(self.mutex_step(|mutexes, now, post| mutex::mutex_release(mutexes, now, post, mutex, *token)))
+            Ok(self.lock_step(|locks, now, post| {
+                mutex::mutex_release(&mut locks.mutexes, now, post, mutex, *token)
+            }))
         })
     }
 
@@ -296,19 +334,128 @@ impl Store for MemoryStore {
     ) -> Answer<'a, Acquire> {
         Box::pin(async move {
             next.check()?;
-            Ok(self
-                .mutex_step(|mutexes, now, post| mutex::mutex_yield(mutexes, now, post, mutex, *token, next)))
+            Ok(self.lock_step(|locks, now, post| {
+                mutex::mutex_yield(&mut locks.mutexes, now, post, mutex, *token, next)
+            }))
         })
     }
 
     fn mutex_read<'a>(&'a self, mutex: &'a Name) -> Answer<'a, MutexStatus> {
-        Box::pin(async move { Ok(self.mutex_step(|mutexes, now, _| mutex::mutex_read(mutexes, now, mutex))) })
+        Box::pin(
+            async move { Ok(self.lock_step(|locks, now, _| mutex::mutex_read(&locks.mutexes, now, mutex))) },
+        )
     }
 
     fn mutex_break<'a>(&'a self, mutex: &'a Name) -> Answer<'a, Fence> {
         Box::pin(async move {
-            Ok(self.mutex_step(|mutexes, now, post| mutex::mutex_break(mutexes, now, post, mutex)))
+            Ok(self.lock_step(|locks, now, post| mutex::mutex_break(&mut locks.mutexes, now, post, mutex)))
         })
+    }
+
+    fn mutex_acquire_all<'a>(&'a self, wishes: &'a [(Name, Attempt)]) -> Answer<'a, Option<Vec<Acquire>>> {
+        Box::pin(async move {
+            super::mutex::check_together(wishes)?;
+            Ok(self.lock_step(|locks, now, post| {
+                mutex::mutex_acquire_all(&mut locks.mutexes, now, post, wishes)
+            }))
+        })
+    }
+
+    fn mutex_raise<'a>(&'a self, mutex: &'a Name, token: &'a Token, fence: Fence) -> Answer<'a, bool> {
+        Box::pin(async move {
+            super::mutex::check_seen(fence)?;
+            Ok(self
+                .lock_step(|locks, now, _| mutex::mutex_raise(&mut locks.mutexes, now, mutex, *token, fence)))
+        })
+    }
+
+    fn permit_acquire<'a>(
+        &'a self,
+        pool: &'a Pool,
+        attempt: &'a Attempt,
+        share: Share,
+    ) -> Answer<'a, Acquire> {
+        Box::pin(async move {
+            super::permit::check_wish(pool, attempt, share)?;
+            Ok(self.lock_step(|locks, now, post| {
+                permit::permit_acquire(&mut locks.pools, now, post, pool, attempt, share)
+            }))
+        })
+    }
+
+    fn permit_renew<'a>(&'a self, renewals: &'a [PermitRenewal]) -> Answer<'a, Vec<Renew>> {
+        Box::pin(async move {
+            super::permit::check_renewals(renewals)?;
+            Ok(self.lock_step(|locks, now, post| permit::permit_renew(&mut locks.pools, now, post, renewals)))
+        })
+    }
+
+    fn permit_release<'a>(&'a self, pool: &'a Pool, token: &'a Token) -> Answer<'a, Release> {
+        Box::pin(async move {
+            Ok(self.lock_step(|locks, now, post| {
+                permit::permit_release(&mut locks.pools, now, post, pool, *token)
+            }))
+        })
+    }
+
+    fn permit_shrink<'a>(&'a self, pool: &'a Pool, token: &'a Token, permits: u32) -> Answer<'a, Shrink> {
+        Box::pin(async move {
+            super::permit::check_permits(permits)?;
+            Ok(self.lock_step(|locks, now, post| {
+                permit::permit_shrink(&mut locks.pools, now, post, pool, *token, permits)
+            }))
+        })
+    }
+
+    fn permit_resize<'a>(&'a self, pool: &'a Pool, total: Option<u32>) -> Answer<'a, ()> {
+        Box::pin(async move {
+            super::permit::check_size(pool, total)?;
+            self.lock_step(|locks, now, post| {
+                permit::permit_resize(&mut locks.pools, now, post, pool, total);
+            });
+            Ok(())
+        })
+    }
+
+    fn permit_read<'a>(&'a self, pool: &'a Pool) -> Answer<'a, PoolStatus> {
+        Box::pin(async move {
+            Ok(self.lock_step(|locks, now, post| permit::permit_read(&mut locks.pools, now, post, pool)))
+        })
+    }
+
+    fn permit_break<'a>(&'a self, pool: &'a Pool, token: Option<&'a Token>) -> Answer<'a, Fence> {
+        Box::pin(async move {
+            Ok(self.lock_step(|locks, now, post| {
+                permit::permit_break(&mut locks.pools, now, post, pool, token.copied())
+            }))
+        })
+    }
+
+    fn latch_set<'a>(&'a self, latch: &'a Name, count: u32, round: &'a Token) -> Answer<'a, LatchSet> {
+        Box::pin(async move {
+            super::latch::check_count(count)?;
+            Ok(self
+                .lock_step(|locks, now, _| latch::latch_set(&mut locks.latches, now, latch, count, *round)))
+        })
+    }
+
+    fn latch_count_down<'a>(
+        &'a self,
+        latch: &'a Name,
+        token: &'a Token,
+        round: &'a Token,
+    ) -> Answer<'a, Option<LatchStatus>> {
+        Box::pin(async move {
+            Ok(self.lock_step(|locks, now, post| {
+                latch::latch_count_down(&mut locks.latches, now, post, latch, *token, *round)
+            }))
+        })
+    }
+
+    fn latch_read<'a>(&'a self, latch: &'a Name) -> Answer<'a, Option<LatchStatus>> {
+        Box::pin(
+            async move { Ok(self.lock_step(|locks, now, _| latch::latch_read(&locks.latches, now, latch))) },
+        )
     }
 
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {

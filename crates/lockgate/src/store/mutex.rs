@@ -1,5 +1,6 @@
 //! The words of the mutex operations.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ pub const FENCE_BLOCK: u64 = 64;
 
 /// How many locks one call may renew.
 pub const MAX_RENEW_BATCH: usize = 512;
+
+/// How many mutexes may be taken together.
+pub const MAX_TOGETHER: usize = 100;
 
 /// Who asks for a lock: 128 bits, new for every attempt, never reused. *The holder is my token* means success, which
 /// makes a re-sent call harmless. Its upper half says whom to tell when the lock is given to it.
@@ -199,13 +203,31 @@ impl Attempt {
 
     /// Refuses what no store can do.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        if self.fence_seen > Fence::MAX_SEEN {
-            let problem =
-                format!("{} is above {}, so no store gave it out", self.fence_seen, Fence::MAX_SEEN);
-            return Err(InvalidInput::new("fence_seen", problem));
-        }
+        check_seen(self.fence_seen)?;
         check_fences(1, self.fences)
     }
+}
+
+/// Refuses a fence that nobody can have seen.
+pub(crate) fn check_seen(fence: Fence) -> Result<(), InvalidInput> {
+    if fence <= Fence::MAX_SEEN {
+        return Ok(());
+    }
+    let problem = format!("{fence} is above {}, so no store gave it out", Fence::MAX_SEEN);
+    Err(InvalidInput::new("fence_seen", problem))
+}
+
+/// Refuses mutexes that no store can give together.
+pub(crate) fn check_together(wishes: &[(Name, Attempt)]) -> Result<(), InvalidInput> {
+    if !(1..=MAX_TOGETHER).contains(&wishes.len()) {
+        let problem = format!("{} at once; 1 to {MAX_TOGETHER} are allowed", wishes.len());
+        return Err(InvalidInput::new("wishes", problem));
+    }
+    let mut names = HashSet::with_capacity(wishes.len());
+    if let Some((twice, _)) = wishes.iter().find(|(name, _)| !names.insert(name)) {
+        return Err(InvalidInput::new("wishes", format!("{twice} is among them twice; ask for it once")));
+    }
+    wishes.iter().try_for_each(|(_, attempt)| attempt.check())
 }
 
 /// Refuses more fences than a grant may reserve.
@@ -230,7 +252,7 @@ pub enum Acquire {
     },
     /// Another token holds the mutex.
     Taken {
-        /// When its lease ends unless it is renewed, by the store's clock.
+        /// When its lease ends unless it is renewed, by the store's clock. Of several holders: the first.
         lease_left: Duration,
     },
     /// Another token holds the mutex, and this one waits in the queue.
@@ -241,6 +263,11 @@ pub enum Acquire {
         lease_left: Duration,
         /// The store's time at the answer: with it, the time of a later grant can be understood.
         now: Timestamp,
+    },
+    /// More permits are wanted than there are. A mutex never answers this.
+    Never {
+        /// How many there are.
+        total: u32,
     },
 }
 
@@ -259,11 +286,16 @@ pub struct Renewal {
 
 /// Refuses a batch that no store can renew.
 pub(crate) fn check_renewals(renewals: &[Renewal]) -> Result<(), InvalidInput> {
-    if renewals.len() > MAX_RENEW_BATCH {
-        let problem = format!("{} at once; at most {MAX_RENEW_BATCH} are allowed", renewals.len());
+    check_batch_of(renewals.iter().map(|renewal| renewal.fences))
+}
+
+/// Refuses more renewals than one call may make, or one that wants too many fences.
+pub(crate) fn check_batch_of(mut fences: impl ExactSizeIterator<Item = u64>) -> Result<(), InvalidInput> {
+    if fences.len() > MAX_RENEW_BATCH {
+        let problem = format!("{} at once; at most {MAX_RENEW_BATCH} are allowed", fences.len());
         return Err(InvalidInput::new("renewals", problem));
     }
-    renewals.iter().try_for_each(|renewal| check_fences(0, renewal.fences))
+    fences.try_for_each(|fences| check_fences(0, fences))
 }
 
 /// The answer to one [`Renewal`].

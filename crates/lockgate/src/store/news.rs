@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Fences, Token};
+use super::{Fences, Pool, Token};
 use crate::clock::Timestamp;
 use crate::key::Name;
 
@@ -46,14 +46,33 @@ impl fmt::Debug for EarId {
     }
 }
 
+/// Something that can be held.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lock {
+    /// A mutex.
+    Mutex(Name),
+    /// Permits of a pool.
+    Pool(Pool),
+}
+
+impl Lock {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        match self {
+            Lock::Mutex(name) | Lock::Pool(Pool { name, .. }) => name,
+        }
+    }
+}
+
 /// Something that a process should know. Told at most once, and sometimes not at all: whoever waits for it also asks,
 /// now and then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A mutex was given to a token of this process that was waiting in the queue.
+    /// A mutex, or permits, were given to a token of this process that was waiting in the queue.
     Granted {
-        /// Which mutex.
-        mutex: Name,
+        /// What was given.
+        lock: Lock,
         /// The waiter.
         token: Token,
         /// The fences of this grant.
@@ -65,6 +84,10 @@ pub enum News {
     },
     /// A mutex that somebody watched is free.
     Freed(Name),
+    /// A token of this process that was waiting in a queue no longer is, and should ask why.
+    Ask(Token),
+    /// A latch has reached zero.
+    Opened(Name),
     /// From now on news are heard. There may have been some before, so everything that is waited for must be asked.
     Listening,
 }

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! ear.rs               hears what the scripts publish for this process
-//! mutex.rs campaign.rs coupon.rs deal.rs hold.rs order.rs order_across.rs journal.rs
+//! mutex.rs permit.rs latch.rs campaign.rs coupon.rs deal.rs hold.rs order.rs order_across.rs journal.rs
 //!                      arguments in, answers out: one function per script
 //!   batch.rs           what the calls on the stock have in common
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
@@ -33,10 +33,11 @@ use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
     CampaignStatus, CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace,
     HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader,
-    JournalStanding, JournalTaken, Listener, MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve,
-    OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild, Rebuilt, Release,
-    Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Store, Terms, Token,
-    UserErase, UserShare,
+    JournalStanding, JournalTaken, LatchSet, LatchStatus, Listener, Lock, MutexStatus, OrderDecision,
+    OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, PermitRenewal,
+    Pool, PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke,
+    RevokeWish, Seen, Sending, SettleWish, Settlement, Share, Shrink, Store, Terms, Token, UserErase,
+    UserShare,
 };
 
 mod batch;
@@ -51,10 +52,12 @@ mod hold;
 mod journal;
 mod keeping;
 mod lane;
+mod latch;
 mod link;
 mod mutex;
 mod order;
 mod order_across;
+mod permit;
 mod replicas;
 mod script;
 mod switches;
@@ -207,8 +210,66 @@ impl Store for RedisStore {
         Box::pin(mutex::mutex_break(self, mutex))
     }
 
-    fn replicated<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, bool> {
-        Box::pin(mutex::replicated(self, mutex, token))
+    fn mutex_acquire_all<'a>(&'a self, wishes: &'a [(Name, Attempt)]) -> Answer<'a, Option<Vec<Acquire>>> {
+        Box::pin(mutex::mutex_acquire_all(self, wishes))
+    }
+
+    fn mutex_raise<'a>(&'a self, mutex: &'a Name, token: &'a Token, fence: Fence) -> Answer<'a, bool> {
+        Box::pin(mutex::mutex_raise(self, mutex, token, fence))
+    }
+
+    fn permit_acquire<'a>(
+        &'a self,
+        pool: &'a Pool,
+        attempt: &'a Attempt,
+        share: Share,
+    ) -> Answer<'a, Acquire> {
+        Box::pin(permit::permit_acquire(self, pool, attempt, share))
+    }
+
+    fn permit_renew<'a>(&'a self, renewals: &'a [PermitRenewal]) -> Answer<'a, Vec<Renew>> {
+        Box::pin(permit::permit_renew(self, renewals))
+    }
+
+    fn permit_release<'a>(&'a self, pool: &'a Pool, token: &'a Token) -> Answer<'a, Release> {
+        Box::pin(permit::permit_release(self, pool, token))
+    }
+
+    fn permit_shrink<'a>(&'a self, pool: &'a Pool, token: &'a Token, permits: u32) -> Answer<'a, Shrink> {
+        Box::pin(permit::permit_shrink(self, pool, token, permits))
+    }
+
+    fn permit_resize<'a>(&'a self, pool: &'a Pool, total: Option<u32>) -> Answer<'a, ()> {
+        Box::pin(permit::permit_resize(self, pool, total))
+    }
+
+    fn permit_read<'a>(&'a self, pool: &'a Pool) -> Answer<'a, PoolStatus> {
+        Box::pin(permit::permit_read(self, pool))
+    }
+
+    fn permit_break<'a>(&'a self, pool: &'a Pool, token: Option<&'a Token>) -> Answer<'a, Fence> {
+        Box::pin(permit::permit_break(self, pool, token))
+    }
+
+    fn latch_set<'a>(&'a self, latch: &'a Name, count: u32, round: &'a Token) -> Answer<'a, LatchSet> {
+        Box::pin(latch::latch_set(self, latch, count, round))
+    }
+
+    fn latch_count_down<'a>(
+        &'a self,
+        latch: &'a Name,
+        token: &'a Token,
+        round: &'a Token,
+    ) -> Answer<'a, Option<LatchStatus>> {
+        Box::pin(latch::latch_count_down(self, latch, token, round))
+    }
+
+    fn latch_read<'a>(&'a self, latch: &'a Name) -> Answer<'a, Option<LatchStatus>> {
+        Box::pin(latch::latch_read(self, latch))
+    }
+
+    fn replicated<'a>(&'a self, lock: &'a Lock, token: &'a Token) -> Answer<'a, bool> {
+        Box::pin(replicas::replicated(self, lock, token))
     }
 
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {

@@ -16,10 +16,11 @@ use crate::store::{
     About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
     CampaignStatus, CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace,
     HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader,
-    JournalStanding, JournalTaken, Listener, MutexStatus, News, OrderDecision, OrderPart, OrderPlace,
-    OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, Purchase, PurchaseWish, Rebuild,
-    Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement,
-    Store, Terms, Token, UserErase, UserShare,
+    JournalStanding, JournalTaken, LatchSet, LatchStatus, Listener, Lock, MutexStatus, News, OrderDecision,
+    OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, PermitRenewal,
+    Pool, PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke,
+    RevokeWish, Seen, Sending, SettleWish, Settlement, Share, Shrink, Store, Terms, Token, UserErase,
+    UserShare,
 };
 
 /// How a store can be broken.
@@ -196,9 +197,67 @@ impl Store for BreakableStore {
         self.meet(self.inner.mutex_break(mutex))
     }
 
+    fn mutex_acquire_all<'a>(&'a self, wishes: &'a [(Name, Attempt)]) -> Answer<'a, Option<Vec<Acquire>>> {
+        self.meet(self.inner.mutex_acquire_all(wishes))
+    }
+
+    fn mutex_raise<'a>(&'a self, mutex: &'a Name, token: &'a Token, fence: Fence) -> Answer<'a, bool> {
+        self.meet(self.inner.mutex_raise(mutex, token, fence))
+    }
+
+    fn permit_acquire<'a>(
+        &'a self,
+        pool: &'a Pool,
+        attempt: &'a Attempt,
+        share: Share,
+    ) -> Answer<'a, Acquire> {
+        self.meet(self.inner.permit_acquire(pool, attempt, share))
+    }
+
+    fn permit_renew<'a>(&'a self, renewals: &'a [PermitRenewal]) -> Answer<'a, Vec<Renew>> {
+        self.meet(self.inner.permit_renew(renewals))
+    }
+
+    fn permit_release<'a>(&'a self, pool: &'a Pool, token: &'a Token) -> Answer<'a, Release> {
+        self.meet(self.inner.permit_release(pool, token))
+    }
+
+    fn permit_shrink<'a>(&'a self, pool: &'a Pool, token: &'a Token, permits: u32) -> Answer<'a, Shrink> {
+        self.meet(self.inner.permit_shrink(pool, token, permits))
+    }
+
+    fn permit_resize<'a>(&'a self, pool: &'a Pool, total: Option<u32>) -> Answer<'a, ()> {
+        self.meet(self.inner.permit_resize(pool, total))
+    }
+
+    fn permit_read<'a>(&'a self, pool: &'a Pool) -> Answer<'a, PoolStatus> {
+        self.meet(self.inner.permit_read(pool))
+    }
+
+    fn permit_break<'a>(&'a self, pool: &'a Pool, token: Option<&'a Token>) -> Answer<'a, Fence> {
+        self.meet(self.inner.permit_break(pool, token))
+    }
+
+    fn latch_set<'a>(&'a self, latch: &'a Name, count: u32, round: &'a Token) -> Answer<'a, LatchSet> {
+        self.meet(self.inner.latch_set(latch, count, round))
+    }
+
+    fn latch_count_down<'a>(
+        &'a self,
+        latch: &'a Name,
+        token: &'a Token,
+        round: &'a Token,
+    ) -> Answer<'a, Option<LatchStatus>> {
+        self.meet(self.inner.latch_count_down(latch, token, round))
+    }
+
+    fn latch_read<'a>(&'a self, latch: &'a Name) -> Answer<'a, Option<LatchStatus>> {
+        self.meet(self.inner.latch_read(latch))
+    }
+
     /// Whole whatever is in force: the store inside has replicas or not.
-    fn replicated<'a>(&'a self, mutex: &'a Name, token: &'a Token) -> Answer<'a, bool> {
-        self.inner.replicated(mutex, token)
+    fn replicated<'a>(&'a self, lock: &'a Lock, token: &'a Token) -> Answer<'a, bool> {
+        self.inner.replicated(lock, token)
     }
 
     /// News get lost when the store is [deafened](BreakableStore::deafen) and not when its calls are broken: whoever waits

@@ -35,11 +35,16 @@ mod hold_settling;
 mod journal;
 mod journal_readers;
 mod keeping;
+mod latch;
 mod mutex;
 mod mutex_handing_on;
+mod mutex_together;
 mod order;
 mod order_across;
 mod order_deciding;
+mod permit;
+mod permit_handing_on;
+mod permit_keeping;
 mod revoke;
 mod stock;
 
@@ -54,11 +59,16 @@ pub use self::journal_readers::{
     journal_acknowledge, journal_claim, journal_dismiss, journal_standing, journal_take,
 };
 pub use self::keeping::{campaign_forget, user_erase};
+pub use self::latch::{latch_count_down, latch_read, latch_set};
 pub use self::mutex::{mutex_acquire, mutex_renew};
 pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
+pub use self::mutex_together::{mutex_acquire_all, mutex_raise};
 pub use self::order::{order_place, order_read};
 pub use self::order_across::{order_doubts, order_reserve, order_settle};
 pub use self::order_deciding::{order_decide, order_find};
+pub use self::permit::permit_acquire;
+pub use self::permit_handing_on::{permit_break, permit_read, permit_release};
+pub use self::permit_keeping::{permit_renew, permit_resize, permit_shrink};
 pub use self::revoke::grant_revoke;
 
 /// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
@@ -67,6 +77,9 @@ macro_rules! conformance_suite {
     ($home:expr) => {
         $crate::conformance_suite! { $home =>
             mutex_acquire mutex_renew mutex_release mutex_yield mutex_read mutex_break
+            mutex_acquire_all mutex_raise
+            permit_acquire permit_renew permit_release permit_shrink permit_resize permit_read permit_break
+            latch_set latch_count_down latch_read
             campaign_open campaign_change campaign_read campaign_list share_read
             epoch_read epoch_settle campaign_reopen campaign_rebuild campaign_forget user_erase
             coupon_issue deal_purchase grant_revoke

@@ -12,7 +12,8 @@ use lockgate::error::StoreError;
 use lockgate::key::Name;
 use lockgate::lock::{LockError, Mutex, MutexGuard, Traces, Waiting};
 use lockgate::store::{
-    Acquire, Attempt, EarId, IfTaken, Lease, Listener, News, Release, Renew, Renewal, Store, Token,
+    Acquire, Attempt, EarId, IfTaken, Lease, Listener, Lock, News, Pool, PoolKind, Release, Renew, Renewal,
+    Share, Store, Token,
 };
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Cluster, Persistence, Redis, Sentinel};
@@ -183,12 +184,56 @@ async fn a_grant_of_which_the_master_has_not_heard_is_none_however_many_replicas
     let (master, _replica) = pair();
     let gate = waiting_for_a_replica(&master.url(), LONG).await;
     let (store, mutex, token) = (gate.store(), name("m"), Token::random());
-    assert!(!store.replicated(&mutex, &token).await.unwrap());
+    let lock = Lock::Mutex(mutex.clone());
+    assert!(!store.replicated(&lock, &token).await.unwrap());
     store.mutex_acquire(&mutex, &Attempt::new(token, lease(LONG))).await.unwrap();
-    assert!(store.replicated(&mutex, &token).await.unwrap());
-    assert!(!store.replicated(&mutex, &Token::random()).await.unwrap());
+    assert!(store.replicated(&lock, &token).await.unwrap());
+    assert!(!store.replicated(&lock, &Token::random()).await.unwrap());
     store.mutex_release(&mutex, &token).await.unwrap();
-    assert!(!store.replicated(&mutex, &token).await.unwrap());
+    assert!(!store.replicated(&lock, &token).await.unwrap());
+
+    let pool = Pool { kind: PoolKind::Semaphore, name: name("s") };
+    let lock = Lock::Pool(pool.clone());
+    let [holds, waits] = [Token::random(), Token::for_ear(EarId::random())];
+    let share = Share { permits: 1, of: 1 };
+    assert!(!store.replicated(&lock, &holds).await.unwrap());
+    store.permit_acquire(&pool, &Attempt::new(holds, lease(A_WHILE)), share).await.unwrap();
+    store.permit_acquire(&pool, &asks(waits, IfTaken::Queue), share).await.unwrap();
+    assert!(store.replicated(&lock, &holds).await.unwrap());
+    assert!(!store.replicated(&lock, &waits).await.unwrap(), "it only waits");
+    sleep(A_WHILE).await;
+    assert!(!store.replicated(&lock, &holds).await.unwrap(), "its lease is over");
+}
+
+/// The same for permits and for several mutexes at once: what is given is on the replica, and without one nothing is.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_lock_waits_for_the_replica() {
+    let (master, replica) = pair();
+    let gate = waiting_for_a_replica(&master.url(), Duration::from_millis(200)).await;
+    let (rw, permits) = (gate.rw_lock("rw").unwrap(), gate.semaphore("s", 2).unwrap());
+    let several = gate.multi_lock(["a", "b"]).unwrap();
+    let reader = rw.watchdog(Duration::from_millis(1_500)).unwrap().read().await.unwrap();
+    let permit = permits.acquire().await.unwrap();
+    drop(several.lock().await.unwrap());
+    sleep(Duration::from_millis(2_000)).await;
+    reader.check().expect("it is renewed");
+    replica.pause().unwrap();
+    let refused = [
+        gate.rw_lock("other").unwrap().write().await.map(drop).unwrap_err(),
+        gate.rw_lock("another").unwrap().try_read().await.map(drop).unwrap_err(),
+        permits.acquire().await.map(drop).unwrap_err(),
+        several.lock().await.map(drop).unwrap_err(),
+    ];
+    for why in refused {
+        assert!(why.to_string().contains("`wait_replicas`"), "{why}");
+    }
+    timeout(Duration::from_secs(5), reader.lost()).await.expect("the master alone does not count");
+    replica.resume().unwrap();
+    drop((reader, permit));
+    let all = async || several.try_lock().await.is_ok_and(|all| all.is_some());
+    assert!(eventually_async(LONG, all).await, "what cannot be relied on is kept from others");
+    let both = async || permits.try_acquire_many(2).await.is_ok_and(|both| both.is_some());
+    assert!(eventually_async(LONG, both).await, "what cannot be relied on is kept from others");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -306,6 +351,40 @@ async fn nobody_gets_it_early(persistence: Persistence) {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_nobody_is_given_a_lock_until_the_quarantine_is_over() {
     nobody_gets_it_early(Persistence::AofAlways).await;
+}
+
+/// The same for permits and for several mutexes at once. Who held some and is known to the server keeps them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_quarantine_is_for_every_kind_of_lock() {
+    let (redis, gate) = in_use(Persistence::AofAlways).await;
+    let (rw, permits) = (gate.rw_lock("rw").unwrap(), gate.semaphore("s", 2).unwrap());
+    let several = gate.multi_lock(["a", "b"]).unwrap();
+    let reader = rw.clone().watchdog(Duration::from_millis(900)).unwrap().read().await.unwrap();
+    let permit = permits.acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let other = in_quarantine(&redis.url()).await.semaphore("s", 2).unwrap();
+        async move { other.acquire_many(2).await }
+    });
+    assert!(eventually_async(LONG, async || permits.status().await.unwrap().waiting == 1).await);
+    let back = come_back(&redis);
+    let newcomer = in_quarantine(&redis.url()).await;
+    assert!(newcomer.rw_lock("rw").unwrap().try_read().await.unwrap().is_none());
+    assert!(newcomer.rw_lock("never seen").unwrap().try_write().await.unwrap().is_none());
+    assert!(newcomer.semaphore("s", 2).unwrap().try_acquire().await.unwrap().is_none());
+    assert!(newcomer.multi_lock(["a", "b"]).unwrap().try_lock().await.unwrap().is_none());
+    // Given back, it does not go to the next: the call may be a late copy.
+    permit.release().await.unwrap();
+    let all = tokio::spawn(async move { several.lock().await });
+    let written = tokio::spawn(async move { newcomer.rw_lock("never seen").unwrap().write().await });
+    sleep(A_WHILE).await;
+    assert!(!waiting.is_finished() && !all.is_finished() && !written.is_finished());
+    drop(ended(waiting).await.unwrap());
+    lasted_for_the_quarantine(back, now());
+    drop((ended(all).await.unwrap(), ended(written).await.unwrap()));
+    lasted_for_the_quarantine(back, now());
+    reader.check().expect("it was renewed all the time");
+    assert!(rw.try_write().await.unwrap().is_none());
+    drop(reader);
 }
 
 #[tokio::test(flavor = "multi_thread")]

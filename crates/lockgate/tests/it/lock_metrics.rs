@@ -113,19 +113,22 @@ async fn waits_holds_and_hand_overs_are_counted() {
     // One behind the holder, one in the store's queue.
     let both_wait = async || ours.lock_traces().standing == 1 && mutex.status().await.unwrap().waiting == 1;
     assert!(eventually_async(SOON, both_wait).await);
-    assert_eq!(sums.of("lockgate_lock_waiting"), 2.0);
+    assert_eq!(sums.of("lockgate_lock_waiting lock=mutex"), 2.0);
     drop(guard);
     for waiter in waiters {
         timeout(SOON, waiter).await.expect("it waits for ever").unwrap().unwrap();
     }
-    assert_eq!(sums.of("lockgate_lock_waiting"), 0.0);
-    assert_eq!((sums.of("lockgate_lock_wait_seconds"), sums.of("lockgate_lock_hold_seconds")), (3.0, 3.0));
-    assert_eq!(sums.of("lockgate_lock_hand_overs_total kind=local"), 1.0);
-    assert_eq!(sums.of("lockgate_lock_hand_overs_total kind=remote"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_waiting lock=mutex"), 0.0);
+    assert_eq!(
+        (sums.of("lockgate_lock_wait_seconds lock=mutex"), sums.of("lockgate_lock_hold_seconds lock=mutex")),
+        (3.0, 3.0)
+    );
+    assert_eq!(sums.of("lockgate_lock_hand_overs_total lock=mutex kind=local"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_hand_overs_total lock=mutex kind=remote"), 1.0);
 
     let _held = mutex.lock().await.unwrap();
     mutex.wait(Duration::from_millis(10)).lock().await.unwrap_err();
-    assert_eq!(sums.of("lockgate_lock_timed_out_total"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_timed_out_total lock=mutex"), 1.0);
 }
 
 #[tokio::test]
@@ -141,20 +144,66 @@ async fn renewals_and_losses_are_counted() {
     // end of the other, that is due too, and still there is nothing to renew.
     for renewals in 1..=6 {
         clock.advance(if renewals == 6 { Duration::from_millis(99) } else { beat });
-        reaches(&sums, "lockgate_lock_renewals_total", f64::from(renewals)).await;
+        reaches(&sums, "lockgate_lock_renewals_total lock=mutex", f64::from(renewals)).await;
     }
     assert_eq!(fixed.release().await.unwrap(), Released::Released);
 
     gate.mutex("kept").unwrap().force_release().await.unwrap();
     clock.advance(beat);
     timeout(SOON, kept.lost()).await.expect("the watchdog did not notice");
-    reaches(&sums, "lockgate_lock_lost_total", 1.0).await;
+    reaches(&sums, "lockgate_lock_lost_total lock=mutex", 1.0).await;
     drop(kept);
 
     clock.advance(beat * 12);
     // Whoever would have cancelled the token has gone.
     assert!(eventually_async(SOON, async || gate.lock_traces().expected == 0).await);
     assert!(!token.is_cancelled(), "a lock that was given back in time counts as lost");
-    assert_eq!(sums.of("lockgate_lock_lost_total"), 1.0);
-    assert_eq!(sums.of("lockgate_lock_renewals_total"), 6.0);
+    assert_eq!(sums.of("lockgate_lock_lost_total lock=mutex"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_renewals_total lock=mutex"), 6.0);
+}
+
+#[tokio::test]
+async fn every_kind_of_lock_is_counted_under_its_own_name() {
+    let (sums, clock) = (Sums::default(), Clock::fake());
+    let (ours, other) = two_gates(&sums, &clock);
+    let rw = ours.rw_lock("rw").unwrap();
+    let (one, two) = (rw.read().await.unwrap(), rw.read().await.unwrap());
+    let waiting = tokio::spawn({
+        let lock = other.rw_lock("rw").unwrap();
+        async move { lock.write().await.unwrap() }
+    });
+    reaches(&sums, "lockgate_lock_waiting lock=rwlock", 1.0).await;
+    drop((one, two));
+    drop(timeout(SOON, waiting).await.unwrap().unwrap());
+    assert_eq!(sums.of("lockgate_lock_wait_seconds lock=rwlock"), 3.0);
+    assert_eq!(sums.of("lockgate_lock_hold_seconds lock=rwlock"), 3.0);
+    assert_eq!(sums.of("lockgate_lock_hand_overs_total lock=rwlock kind=remote"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_waiting lock=rwlock"), 0.0);
+
+    let semaphore = ours.semaphore("s", 1).unwrap();
+    let held = semaphore.acquire().await.unwrap();
+    let impatient = semaphore.clone().wait(Duration::from_millis(20)).acquire().await;
+    assert!(impatient.is_err());
+    drop(held);
+    assert_eq!(sums.of("lockgate_lock_timed_out_total lock=semaphore"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_hold_seconds lock=semaphore"), 1.0);
+
+    ours.multi_lock(["a", "b"]).unwrap().lock().await.unwrap().release().await.unwrap();
+    assert_eq!(sums.of("lockgate_lock_wait_seconds lock=multi"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_hold_seconds lock=multi"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_hold_seconds lock=mutex"), 2.0);
+
+    let latch = ours.count_down_latch("l").unwrap();
+    latch.set(1).await.unwrap();
+    latch.count_down().await.unwrap();
+    latch.wait().await.unwrap();
+    assert_eq!(sums.of("lockgate_lock_wait_seconds lock=latch"), 1.0);
+
+    let mut config = Config::default();
+    config.clock = clock.clone();
+    let stores = (0..3).map(|_| Arc::new(MemoryStore::new(clock.clone())) as Arc<dyn Store>).collect();
+    let quorum = metrics::with_local_recorder(&sums, || lockgate::lock::Quorum::on(stores, &config)).unwrap();
+    quorum.mutex("m").unwrap().lock().await.unwrap().release().await.unwrap();
+    assert_eq!(sums.of("lockgate_lock_wait_seconds lock=quorum"), 1.0);
+    assert_eq!(sums.of("lockgate_lock_hold_seconds lock=quorum"), 1.0);
 }

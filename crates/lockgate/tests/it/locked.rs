@@ -71,6 +71,28 @@ impl Shop {
         self.buy(item).await
     }
 
+    /// Reads two, waits, writes two.
+    #[locked(key = ["account:{from}", "account:{to}"], gate = self.gate, wait = "10s", lease = "5s")]
+    async fn transfer(&self, from: u64, to: u64, accounts: &[AtomicU64; 3]) -> Result<(), ShopError> {
+        let [of, to] = [from, to].map(|account| &accounts[usize::try_from(account).unwrap()]);
+        let (had, has) = (of.load(Ordering::SeqCst), to.load(Ordering::SeqCst));
+        tokio::task::yield_now().await;
+        of.store(had - 1, Ordering::SeqCst);
+        to.store(has + 1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Holds one of the two that it needs.
+    #[locked(key = "account:{from}", gate = self.gate, wait = "1s", lease = "5s")]
+    async fn transfer_from_inside(
+        &self,
+        from: u64,
+        to: u64,
+        accounts: &[AtomicU64; 3],
+    ) -> Result<(), ShopError> {
+        self.transfer(from, to, accounts).await
+    }
+
     #[locked(key = "item:{item}", gate = self.gate, wait = "1s", lease = "300ms")]
     async fn hang(&self, item: u64) -> Result<(), ShopError> {
         std::future::pending().await
@@ -155,4 +177,28 @@ async fn without_a_gate_the_programs_default_is_used() {
     assert!(why.to_string().contains("make_default"), "{why}");
     Gate::open("memory").await.unwrap().make_default();
     assert_eq!(by_default(7).await.unwrap(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transfers_that_cross_neither_lose_anything_nor_wait_for_each_other() {
+    let shop = Shop::with(0).await;
+    let accounts = Arc::new([1_000, 1_000, 1_000].map(AtomicU64::new));
+    let mut crowd = JoinSet::new();
+    for task in 0..30_u64 {
+        let (shop, accounts) = (shop.clone(), Arc::clone(&accounts));
+        crowd.spawn(async move {
+            for round in 0..20 {
+                let (from, to) = ((task + round) % 3, (task + round + 1 + task % 2) % 3);
+                shop.transfer(from, to, &accounts).await.unwrap();
+            }
+        });
+    }
+    timeout(SOON * 3, crowd.join_all()).await.expect("they wait for each other");
+    assert_eq!(accounts.iter().map(|account| account.load(Ordering::SeqCst)).sum::<u64>(), 3_000);
+    // To oneself: one key, twice.
+    timeout(SOON, shop.transfer(1, 1, &accounts)).await.expect("it waits for itself").unwrap();
+    timeout(SOON, shop.transfer_from_inside(0, 1, &accounts))
+        .await
+        .expect("it waits for its caller")
+        .unwrap();
 }

@@ -3,6 +3,8 @@
 //! `cfg(test)` is always set here; written down, it tells clippy that helpers may panic as tests may.
 
 #[cfg(test)]
+mod blocking;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod durable;
@@ -10,6 +12,8 @@ mod durable;
 mod epoch;
 #[cfg(test)]
 mod failover;
+#[cfg(test)]
+mod family;
 #[cfg(test)]
 mod five_places;
 #[cfg(test)]
@@ -28,6 +32,8 @@ mod proxy;
 mod redis_faults;
 #[cfg(test)]
 mod redis_greeting;
+#[cfg(test)]
+mod redis_keys;
 #[cfg(test)]
 mod services;
 #[cfg(test)]

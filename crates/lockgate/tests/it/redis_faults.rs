@@ -12,8 +12,8 @@ use lockgate::error::StoreError;
 use lockgate::key::Name;
 use lockgate::stock::{Issue, Terms};
 use lockgate::store::{
-    Acquire, Attempt, Campaign, CampaignKind, CampaignOpen, Fence, Fences, IfTaken, IssueWish, Lease,
-    Release, Renew, Renewal, Sending, Store, Token,
+    Acquire, Attempt, Campaign, CampaignKind, CampaignOpen, Fence, Fences, IssueWish, Lease, Release, Renew,
+    Renewal, Sending, Store, Token,
 };
 use lockgate::testing::eventually_async;
 use lockgate::testing::proxy::{Direction, FaultProxy};
@@ -302,30 +302,6 @@ async fn fences_rise_even_when_redis_forgets_everything() {
         redis.kill();
         redis.restart().unwrap();
     }
-}
-
-/// A lock that nobody gives back must not stay in Redis for ever, and one that was given back must be remembered.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mutex_leaves_redis_with_its_lease_or_a_minute_after_its_release() {
-    let redis = Redis::start(Persistence::Off).unwrap();
-    let store = Arc::clone(Gate::open(&redis.url()).await.unwrap().store());
-    let (mutex, token) = (name("mutex"), Token::random());
-    let renewal = [Renewal { mutex: mutex.clone(), token, lease: a_minute(), fences: 1 }];
-    let millis_left = |key: &str| match redis.command(&["PTTL", key]).unwrap() {
-        Reply::Int(millis) => millis,
-        other => panic!("{other:?}"),
-    };
-    let two_minutes = Lease::new(Duration::from_secs(120)).unwrap();
-    store.mutex_acquire(&mutex, &Attempt::new(token, two_minutes)).await.unwrap();
-    assert!((60_001..=120_000).contains(&millis_left("lg:{0}:mutex:mutex")));
-    store.mutex_renew(&renewal).await.unwrap();
-    assert!((1..=60_000).contains(&millis_left("lg:{0}:mutex:mutex")));
-    let waiting = Attempt { if_taken: IfTaken::Queue, ..Attempt::new(Token::random(), a_minute()) };
-    store.mutex_acquire(&mutex, &waiting).await.unwrap();
-    assert!((60_001..=86_400_000).contains(&millis_left("lg:{0}:mutex-queue:mutex")));
-    store.mutex_release(&mutex, &token).await.unwrap();
-    assert!((1..=60_000).contains(&millis_left("lg:{0}:mutex:mutex")));
-    assert_eq!(millis_left("lg:{0}:mutex-queue:mutex"), -2, "a queue without waiters is still there");
 }
 
 #[tokio::test(flavor = "multi_thread")]

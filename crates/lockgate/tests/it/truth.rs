@@ -96,14 +96,16 @@ impl Crowd {
                 Acquire::Granted { fences, .. } => {
                     history::AcquireAnswer::Acquired { fence: fences.first.get() }
                 }
-                Acquire::Taken { .. } | Acquire::Queued { .. } => history::AcquireAnswer::Denied,
+                Acquire::Taken { .. } | Acquire::Queued { .. } | Acquire::Never { .. } => {
+                    history::AcquireAnswer::Denied
+                }
             });
             match answer {
                 Ok(Acquire::Granted { fences, .. }) => return Some(fences.first),
                 Ok(Acquire::Taken { lease_left }) => {
                     tokio::time::sleep(lease_left.min(Duration::from_millis(1))).await;
                 }
-                Ok(Acquire::Queued { .. }) | Err(_) => return None,
+                Ok(Acquire::Queued { .. } | Acquire::Never { .. }) | Err(_) => return None,
             }
         }
         None

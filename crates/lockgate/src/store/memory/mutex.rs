@@ -8,20 +8,21 @@
 //! | `None` | – | released; the queue is empty | gets it (the two tokens that released last do not: their call is late) |
 //! | no entry | – | never held, or forgotten | gets it |
 
-use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use super::entries::{Entries, Passing};
+use super::queue::Queue;
 use super::{Now, Post};
 use crate::clock::Moment;
 use crate::key::Name;
 use crate::store::mutex::RELEASED_KEPT;
 use crate::store::{
-    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, MutexStatus, News, Release, Renew,
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lock, MutexStatus, News, Release, Renew,
     Renewal, Token,
 };
 
 #[derive(Debug)]
-struct Entry {
+pub(super) struct Entry {
     name: Name,
     holder: Option<Token>,
     /// The last that gave it back in good order; and the one before, as long as nobody has taken it since.
@@ -32,46 +33,15 @@ struct Entry {
     deadline: Moment,
     /// Somebody wants to hear when it is free.
     watched: bool,
-    queue: Queue,
+    queue: Queue<()>,
 }
 
-/// Who waits, in the order of their tickets.
-#[derive(Debug, Default)]
-struct Queue {
-    by_ticket: BTreeMap<i64, Token>,
-    by_token: HashMap<Token, i64>,
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.by_ticket.is_empty()
-    }
-
-    /// Lets `token` in, unless it is in: behind everybody, or before them. Says how many are ahead of it.
-    fn join(&mut self, token: Token, is_at_head: bool) -> u64 {
-        let ticket = *self.by_token.entry(token).or_insert_with(|| match is_at_head {
-            true => self.by_ticket.first_key_value().map_or(0, |(first, _)| first - 1),
-            false => self.by_ticket.last_key_value().map_or(0, |(last, _)| last + 1),
-        });
-        self.by_ticket.insert(ticket, token);
-        self.ahead_of(ticket)
-    }
-
-    fn leave(&mut self, token: Token) -> bool {
-        let ticket = self.by_token.remove(&token);
-        ticket.is_some_and(|ticket| self.by_ticket.remove(&ticket).is_some())
-    }
-
-    fn pop_first(&mut self) -> Option<Token> {
-        let (_, token) = self.by_ticket.pop_first()?;
-        self.by_token.remove(&token);
-        Some(token)
-    }
-
-    fn ahead_of(&self, ticket: i64) -> u64 {
-        let is_last = self.by_ticket.last_key_value().is_some_and(|(last, _)| *last == ticket);
-        let ahead = if is_last { self.by_ticket.len() - 1 } else { self.by_ticket.range(..ticket).count() };
-        u64::try_from(ahead).unwrap_or(u64::MAX)
+impl Passing for Entry {
+    /// A fence that is ahead of the clock must not be forgotten.
+    fn is_forgotten(&self, now: Now) -> bool {
+        let kept = if self.holder.is_some() { Duration::ZERO } else { RELEASED_KEPT };
+        let is_over = self.deadline + kept <= now.monotonic;
+        is_over && self.queue.is_empty() && self.fence.get() < now.wall.as_micros()
     }
 }
 
@@ -90,13 +60,6 @@ impl Entry {
         self.holder == Some(token) && self.is_held(now)
     }
 
-    /// Whether Redis would have let it expire. A fence that is ahead of the clock must not be forgotten.
-    fn is_forgotten(&self, now: Now) -> bool {
-        let kept = if self.holder.is_some() { Duration::ZERO } else { RELEASED_KEPT };
-        let is_over = self.deadline + kept <= now.monotonic;
-        is_over && self.queue.is_empty() && self.fence.get() < now.wall.as_micros()
-    }
-
     fn was_released_by(&self, token: Token) -> bool {
         self.released.contains(&Some(token))
     }
@@ -107,9 +70,7 @@ impl Entry {
 
     /// Reserves `count` fences above all that were given out and above `seen`.
     fn reserve(&mut self, now: Now, seen: Fence, count: u64) -> Fences {
-        let above = self.fence.max(seen).get() + 1;
-        let first = above.max(now.wall.as_micros());
-        let fences = Fences { first: Fence::new(first), last: Fence::new(first + count - 1) };
+        let fences = now.fences_above(self.fence.max(seen), count);
         self.fence = fences.last;
         fences
     }
@@ -129,7 +90,7 @@ impl Entry {
 
     /// Gives it to the first waiter who is there; says to whom. `asking` is told by the answer to its call instead.
     fn give_to_next(&mut self, now: Now, post: &mut Post<'_>, asking: Option<Token>) -> Option<Token> {
-        while let Some(token) = self.queue.pop_first() {
+        while let Some((token, ())) = self.queue.pop_first() {
             let listener = post.listener(token.ear());
             if listener.is_none() && asking != Some(token) {
                 continue;
@@ -137,9 +98,7 @@ impl Entry {
             let fences = self.reserve(now, Fence::NONE, FENCE_BLOCK);
             self.is_now_held_by(token, now.monotonic + post.claim);
             if let Some(listener) = listener.filter(|_| asking != Some(token)) {
-                let (mutex, granted_at, lease) = (self.name.clone(), now.wall, post.claim);
-                let news = News::Granted { mutex, token, fences, granted_at, lease };
-                post.tell(listener, news);
+                post.tell_of_grant(listener, Lock::Mutex(self.name.clone()), token, fences, now);
             }
             return Some(token);
         }
@@ -162,7 +121,7 @@ impl Entry {
     }
 
     fn enqueue(&mut self, token: Token, is_at_head: bool, now: Now) -> Acquire {
-        let ahead = self.queue.join(token, is_at_head);
+        let ahead = self.queue.join(token, (), is_at_head);
         Acquire::Queued { ahead, lease_left: self.lease_left(now), now: now.wall }
     }
 
@@ -192,32 +151,10 @@ impl Entry {
 }
 
 /// All mutexes that are held or were held a short while ago.
-#[derive(Debug, Default)]
-pub(super) struct Mutexes {
-    entries: HashMap<Name, Entry>,
-    /// At this size, entries that nobody needs any more are thrown away.
-    sweep_at: usize,
-}
+pub(super) type Mutexes = Entries<Name, Entry>;
 
-impl Mutexes {
-    /// Throws away what is forgotten. Doubling the threshold makes it a constant cost per acquire.
-    fn sweep(&mut self, now: Now) {
-        if self.entries.len() < self.sweep_at {
-            return;
-        }
-        self.entries.retain(|_, entry| !entry.is_forgotten(now));
-        self.sweep_at = (self.entries.len() * 2).max(1_024);
-    }
-
-    /// The entry of `mutex`; a new one when there is none, or only one that is forgotten.
-    fn entry(&mut self, mutex: &Name, now: Now) -> &mut Entry {
-        self.sweep(now);
-        let entry = self.entries.entry(mutex.clone()).or_insert_with(|| Entry::new(mutex.clone(), now));
-        if entry.is_forgotten(now) {
-            *entry = Entry::new(mutex.clone(), now);
-        }
-        entry
-    }
+fn entry<'a>(mutexes: &'a mut Mutexes, mutex: &Name, now: Now) -> &'a mut Entry {
+    mutexes.entry(mutex, now, || Entry::new(mutex.clone(), now))
 }
 
 pub(super) fn mutex_acquire(
@@ -227,11 +164,11 @@ pub(super) fn mutex_acquire(
     mutex: &Name,
     attempt: &Attempt,
 ) -> Acquire {
-    mutexes.entry(mutex, now).take(now, attempt, post)
+    entry(mutexes, mutex, now).take(now, attempt, post)
 }
 
 pub(super) fn mutex_renew(mutexes: &mut Mutexes, now: Now, renewals: &[Renewal]) -> Vec<Renew> {
-    let renew = |renewal: &Renewal| match mutexes.entries.get_mut(&renewal.mutex) {
+    let renew = |renewal: &Renewal| match mutexes.get_mut(&renewal.mutex, now) {
         Some(entry) if entry.is_held_by(renewal.token, now) => {
             entry.deadline = now.monotonic + renewal.lease.length();
             let fences = (renewal.fences > 0).then(|| entry.reserve(now, Fence::NONE, renewal.fences));
@@ -249,7 +186,7 @@ pub(super) fn mutex_release(
     mutex: &Name,
     token: Token,
 ) -> Release {
-    let entry = mutexes.entry(mutex, now);
+    let entry = entry(mutexes, mutex, now);
     let has_left = entry.queue.leave(token);
     entry.notice_the_end_of_the_lease(now, post, None);
     if entry.is_held_by(token, now) {
@@ -272,7 +209,7 @@ pub(super) fn mutex_yield(
     token: Token,
     next: &Attempt,
 ) -> Acquire {
-    let entry = mutexes.entry(mutex, now);
+    let entry = entry(mutexes, mutex, now);
     let next = &Attempt { if_taken: IfTaken::Queue, ..*next };
     if !entry.is_held_by(token, now) {
         return entry.take(now, next, post);
@@ -290,27 +227,57 @@ pub(super) fn mutex_yield(
 }
 
 pub(super) fn mutex_read(mutexes: &Mutexes, now: Now, mutex: &Name) -> MutexStatus {
-    let Some(entry) = mutexes.entries.get(mutex).filter(|entry| !entry.is_forgotten(now)) else {
+    let Some(entry) = mutexes.get(mutex, now) else {
         return MutexStatus { holder: None, fence: Fence::NONE, waiting: 0, first_waiting: Vec::new() };
     };
     let holder = entry.holder.filter(|_| entry.is_held(now));
     MutexStatus {
         holder: holder.map(|token| Holder { token, lease_left: entry.lease_left(now) }),
         fence: entry.fence,
-        waiting: u64::try_from(entry.queue.by_ticket.len()).unwrap_or(u64::MAX),
-        first_waiting: entry.queue.by_ticket.values().take(MutexStatus::MAX_LISTED).copied().collect(),
+        waiting: entry.queue.len(),
+        first_waiting: entry.queue.iter().take(MutexStatus::MAX_LISTED).map(|(token, ())| token).collect(),
     }
 }
 
 pub(super) fn mutex_break(mutexes: &mut Mutexes, now: Now, post: &mut Post<'_>, mutex: &Name) -> Fence {
-    let entry = mutexes.entry(mutex, now);
+    let entry = entry(mutexes, mutex, now);
     let fence = entry.reserve(now, Fence::NONE, 1).last;
     entry.pass_on(now, post);
     fence
 }
 
+pub(super) fn mutex_acquire_all(
+    mutexes: &mut Mutexes,
+    now: Now,
+    post: &mut Post<'_>,
+    wishes: &[(Name, Attempt)],
+) -> Option<Vec<Acquire>> {
+    let (mut held, mut free) = (0, 0);
+    for (mutex, attempt) in wishes {
+        let entry = entry(mutexes, mutex, now);
+        entry.notice_the_end_of_the_lease(now, post, Some(attempt.token));
+        if entry.is_held_by(attempt.token, now) {
+            held += 1;
+        } else if !entry.is_held(now) && !entry.was_released_by(attempt.token) {
+            free += 1;
+        }
+    }
+    let mut take = |(mutex, attempt): &(Name, Attempt)| {
+        let attempt = Attempt { if_taken: IfTaken::Leave, ..*attempt };
+        entry(mutexes, mutex, now).take(now, &attempt, post)
+    };
+    (held == wishes.len() || free == wishes.len()).then(|| wishes.iter().map(&mut take).collect())
+}
+
+pub(super) fn mutex_raise(mutexes: &mut Mutexes, now: Now, mutex: &Name, token: Token, fence: Fence) -> bool {
+    let held = mutexes.get_mut(mutex, now).filter(|entry| entry.is_held_by(token, now));
+    held.map(|entry| entry.fence = entry.fence.max(fence)).is_some()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::clock::Clock;
     use crate::store::Lease;
@@ -328,6 +295,6 @@ mod tests {
             mutex_acquire(&mut mutexes, now, &mut post, &name, &attempt);
             clock.advance(Duration::from_secs(1));
         }
-        assert!(mutexes.entries.len() <= 1_024, "{} are kept", mutexes.entries.len());
+        assert!(mutexes.len() <= 1_024, "{} are kept", mutexes.len());
     }
 }

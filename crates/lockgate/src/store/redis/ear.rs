@@ -23,7 +23,7 @@ use crate::config::RedisConfig;
 use crate::jitter::jittered;
 use crate::key::{Keyspace, Kind};
 use crate::store::news::SharedListener;
-use crate::store::{EarId, FENCE_BLOCK, Fence, Fences, Hearing, News, Token};
+use crate::store::{EarId, FENCE_BLOCK, Fence, Fences, Hearing, Lock, News, Pool, PoolKind, Token};
 
 /// How often a silent subscription is asked whether it still lives.
 const ASK_AFTER: Duration = Duration::from_secs(1);
@@ -165,9 +165,9 @@ impl Channels {
             return;
         }
         let news = if *channel == self.mine.as_bytes() {
-            granted(payload, &self.keys)
+            told_to_one(payload, &self.keys)
         } else {
-            self.keys.name_in(Kind::Mutex, payload).map(News::Freed)
+            told_to_all(payload, &self.keys)
         };
         match news {
             Some(news) => self.listener.hear(news),
@@ -179,16 +179,31 @@ impl Channels {
     }
 }
 
-/// Reads `<token> <last fence> <granted at, µs> <claim lease, ms> <key>`, as `shared/mutex.lua` writes it.
-fn granted(payload: &str, keys: &Keyspace) -> Option<News> {
-    let mut words = payload.split(' ');
-    let token = Token::parse(words.next()?)?;
+/// Reads the key of a mutex that is free or of a latch that has opened.
+fn told_to_all(key: &str, keys: &Keyspace) -> Option<News> {
+    let freed = keys.name_in(Kind::Mutex, key).map(News::Freed);
+    freed.or_else(|| keys.name_in(Kind::Latch, key).map(News::Opened))
+}
+
+/// Reads a token that should ask, or `<token> <last fence> <granted at, µs> <claim lease, ms> <key>`, as
+/// `shared/hand_over.lua` and `shared/pool.lua` write it.
+fn told_to_one(payload: &str, keys: &Keyspace) -> Option<News> {
+    let Some((token, grant)) = payload.split_once(' ') else { return Token::parse(payload).map(News::Ask) };
+    let token = Token::parse(token)?;
+    let mut words = grant.split(' ');
     let mut number = || words.next()?.parse::<u64>().ok();
     let (last, granted_at, claim_ms) = (number()?, number()?, number()?);
     let fences = Fences { first: Fence::new(last.checked_sub(FENCE_BLOCK - 1)?), last: Fence::new(last) };
     let lease = trusted(i64::try_from(claim_ms.checked_mul(1_000)?).ok()?);
-    let mutex = keys.name_in(Kind::Mutex, words.next()?)?;
-    Some(News::Granted { mutex, token, fences, granted_at: Timestamp::from_micros(granted_at), lease })
+    let lock = lock_at(words.next()?, keys)?;
+    Some(News::Granted { lock, token, fences, granted_at: Timestamp::from_micros(granted_at), lease })
+}
+
+fn lock_at(key: &str, keys: &Keyspace) -> Option<Lock> {
+    let pool = |kind, at| keys.name_in(at, key).map(|name| Lock::Pool(Pool { kind, name }));
+    let mutex = keys.name_in(Kind::Mutex, key).map(Lock::Mutex);
+    let mutex_or_rw = mutex.or_else(|| pool(PoolKind::RwLock, Kind::RwLock));
+    mutex_or_rw.or_else(|| pool(PoolKind::Semaphore, Kind::Semaphore))
 }
 
 #[cfg(test)]
@@ -199,18 +214,37 @@ mod tests {
     #[test]
     fn what_a_script_says_is_understood_and_nonsense_is_not() {
         let (token, keys) = (Token::random(), Keyspace::new("lg", 1).unwrap());
-        let mutex = Name::new("mutex", "order {7}").unwrap();
-        let key = keys.key(Kind::Mutex, &mutex);
-        let expected = News::Granted {
-            mutex,
-            token,
-            fences: Fences { first: Fence::new(1_000), last: Fence::new(1_063) },
-            granted_at: Timestamp::from_micros(5_000_000),
-            lease: Duration::from_millis(999),
-        };
-        assert_eq!(granted(&format!("{token} 1063 5000000 1000 {key}"), &keys), Some(expected));
-        for nonsense in ["", "x", "1063 5 1000", "7 1 1 k", "1063 -1 1 k", "1063 1 1 k", "1063 1 1"] {
-            assert_eq!(granted(&format!("{token} {nonsense}"), &keys), None, "{nonsense}");
+        let name = Name::new("lock", "order {7}").unwrap();
+        let pool = |kind| Lock::Pool(Pool { kind, name: name.clone() });
+        for (kind, lock) in [
+            (Kind::Mutex, Lock::Mutex(name.clone())),
+            (Kind::RwLock, pool(PoolKind::RwLock)),
+            (Kind::Semaphore, pool(PoolKind::Semaphore)),
+        ] {
+            let expected = News::Granted {
+                lock,
+                token,
+                fences: Fences { first: Fence::new(1_000), last: Fence::new(1_063) },
+                granted_at: Timestamp::from_micros(5_000_000),
+                lease: Duration::from_millis(999),
+            };
+            let key = keys.key(kind, &name);
+            assert_eq!(told_to_one(&format!("{token} 1063 5000000 1000 {key}"), &keys), Some(expected));
         }
+        for nonsense in ["", "x", "1063 5 1000", "7 1 1 k", "1063 -1 1 k", "1063 1 1 k", "1063 1 1"] {
+            assert_eq!(told_to_one(&format!("{token} {nonsense}"), &keys), None, "{nonsense}");
+        }
+        assert_eq!(told_to_one(&token.to_string(), &keys), Some(News::Ask(token)));
+        assert_eq!(told_to_one("nobody", &keys), None);
+    }
+
+    #[test]
+    fn all_are_told_of_free_mutexes_and_open_latches() {
+        let keys = Keyspace::new("lg", 1).unwrap();
+        let name = Name::new("lock", "order {7}").unwrap();
+        let told = |kind| told_to_all(&keys.key(kind, &name), &keys);
+        assert_eq!(told(Kind::Mutex), Some(News::Freed(name.clone())));
+        assert_eq!(told(Kind::Latch), Some(News::Opened(name.clone())));
+        assert_eq!(told(Kind::Semaphore), None);
     }
 }

@@ -8,9 +8,9 @@ use crate::clock::{Moment, Timestamp};
 use crate::config::Config;
 use crate::error::StoreError;
 use crate::key::{Keyspace, Kind, Name};
-use crate::store::mutex::{QUEUE_KEPT, RELEASED_KEPT, check_renewals};
+use crate::store::mutex::{QUEUE_KEPT, RELEASED_KEPT, check_renewals, check_seen, check_together};
 use crate::store::{
-    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MutexStatus, Release, Renew,
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, Lock, MutexStatus, Release, Renew,
     Renewal, Token,
 };
 
@@ -26,51 +26,83 @@ pub(super) async fn mutex_acquire(
     attempt: &Attempt,
 ) -> Result<Acquire, StoreError> {
     attempt.check()?;
-    let if_taken = match attempt.if_taken {
-        IfTaken::Leave => "leave",
-        IfTaken::Watch => "watch",
-        IfTaken::Queue => "queue",
-        IfTaken::QueueAgain => "again",
-    };
     let call = giving_away(Script::MutexAcquire, store, mutex)
         .arg(attempt.token.to_string())
         .arg(millis(attempt.lease))
         .arg(attempt.fences)
         .arg(attempt.fence_seen.get())
-        .arg(if_taken);
+        .arg(word_for(attempt.if_taken));
     acquired(&call.send(&store.link).await?)
 }
 
-fn acquired(reply: &Reply) -> Result<Acquire, StoreError> {
+pub(super) fn word_for(if_taken: IfTaken) -> &'static str {
+    match if_taken {
+        IfTaken::Leave => "leave",
+        IfTaken::Watch => "watch",
+        IfTaken::Queue => "queue",
+        IfTaken::QueueAgain => "again",
+    }
+}
+
+pub(super) fn acquired(reply: &Reply) -> Result<Acquire, StoreError> {
     match reply.parts() {
-        ("granted", &[first, last, left]) => {
-            let fences = Fences { first: fence(first), last: fence(last) };
-            Ok(Acquire::Granted { fences, lease_left: trusted(left) })
-        }
+        ("granted", &[first, last, left]) => Ok(granted(first, last, left)),
         ("taken", &[left]) => Ok(Acquire::Taken { lease_left: micros(left) }),
         ("queued", &[ahead, left, now]) => Ok(Acquire::Queued {
             ahead: unsigned(ahead),
             lease_left: micros(left),
             now: Timestamp::from_micros(unsigned(now)),
         }),
+        ("never", &[total]) => match u32::try_from(total) {
+            Ok(total) => Ok(Acquire::Never { total }),
+            Err(_) => reply.unexpected(),
+        },
         _ => reply.unexpected(),
     }
 }
 
+fn granted(first: i64, last: i64, left: i64) -> Acquire {
+    let fences = Fences { first: fence(first), last: fence(last) };
+    Acquire::Granted { fences, lease_left: trusted(left) }
+}
+
 pub(super) async fn mutex_renew(store: &RedisStore, renewals: &[Renewal]) -> Result<Vec<Renew>, StoreError> {
     check_renewals(renewals)?;
+    let lines = renewals.iter().map(|renewal| RenewLine {
+        lock: Lock::Mutex(renewal.mutex.clone()),
+        keys: vec![store.keys.key(Kind::Mutex, &renewal.mutex)],
+        token: renewal.token,
+        lease: renewal.lease,
+        fences: renewal.fences,
+    });
+    renew_all(store, Script::MutexRenew, lines.collect()).await
+}
+
+/// One renewal, as its script wants it.
+pub(super) struct RenewLine {
+    pub(super) lock: Lock,
+    pub(super) keys: Vec<String>,
+    pub(super) token: Token,
+    pub(super) lease: Lease,
+    pub(super) fences: u64,
+}
+
+/// Renews, whatever is held; answers in the same order.
+pub(super) async fn renew_all(
+    store: &RedisStore,
+    script: Script,
+    renewals: Vec<RenewLine>,
+) -> Result<Vec<Renew>, StoreError> {
     let sent_at = store.caution.clock.monotonic();
     let mut answers = vec![Renew::NotHeld; renewals.len()];
     // A script may touch one partition only. One after the other, so that no more calls are under way than callers.
     let mut by_partition: Vec<_> = renewals.iter().enumerate().collect();
-    by_partition.sort_by_key(|(_, renewal)| store.keys.partition_of(&renewal.mutex));
-    let same_partition = |one: &(usize, &Renewal), two: &(usize, &Renewal)| {
-        store.keys.partition_of(&one.1.mutex) == store.keys.partition_of(&two.1.mutex)
-    };
-    for of_one_partition in by_partition.chunk_by(same_partition) {
-        renew_in_one_partition(store, of_one_partition, &mut answers).await?;
+    let partition = |renewal: &RenewLine| store.keys.partition_of(renewal.lock.name());
+    by_partition.sort_by_key(|(_, renewal)| partition(renewal));
+    for of_one_partition in by_partition.chunk_by(|(_, one), (_, two)| partition(one) == partition(two)) {
+        renew_in_one_partition(store, script, of_one_partition, &mut answers).await?;
     }
-    renewals_are_replicated(store, sent_at, renewals, &answers).await?;
+    renewals_are_replicated(store, sent_at, &renewals, &answers).await?;
     Ok(answers)
 }
 
@@ -78,13 +110,13 @@ pub(super) async fn mutex_renew(store: &RedisStore, renewals: &[Renewal]) -> Res
 async fn renewals_are_replicated(
     store: &RedisStore,
     sent_at: Moment,
-    renewals: &[Renewal],
+    renewals: &[RenewLine],
     answers: &[Renew],
 ) -> Result<(), StoreError> {
     let Some(replicas) = &store.caution.replicas else { return Ok(()) };
     let renewed = renewals.iter().zip(answers).filter(|(_, answer)| **answer != Renew::NotHeld);
     let questions: Vec<_> = renewed
-        .map(|(renewal, _)| (renewal.lease.length(), replicas.ask(&renewal.mutex, renewal.token)))
+        .map(|(renewal, _)| (renewal.lease.length(), replicas.ask(&renewal.lock, renewal.token)))
         .collect();
     for (lease, question) in questions {
         let left = question.answer().await?.unwrap_or_default();
@@ -96,19 +128,18 @@ async fn renewals_are_replicated(
     Ok(())
 }
 
-pub(super) async fn replicated(store: &RedisStore, mutex: &Name, token: &Token) -> Result<bool, StoreError> {
-    let Some(replicas) = &store.caution.replicas else { return Ok(true) };
-    Ok(replicas.ask(mutex, *token).answer().await?.is_some())
-}
-
 async fn renew_in_one_partition(
     store: &RedisStore,
-    renewals: &[(usize, &Renewal)],
+    script: Script,
+    renewals: &[(usize, &RenewLine)],
     answers: &mut [Renew],
 ) -> Result<(), StoreError> {
-    let keys: Vec<_> =
-        renewals.iter().map(|(_, renewal)| store.keys.key(Kind::Mutex, &renewal.mutex)).collect();
-    let mut call = store.scripts.call(Script::MutexRenew, &keys);
+    let keys: Vec<_> = renewals.iter().flat_map(|(_, renewal)| renewal.keys.iter().cloned()).collect();
+    let mut call = match script {
+        // Who renews permits notices those whose leases have run out, and gives them away.
+        Script::PermitRenew => giving_away_with(script, store, keys, renewals[0].1.lock.name()),
+        _ => store.scripts.call(script, &keys),
+    };
     for (_, renewal) in renewals {
         call = call.arg(renewal.token.to_string()).arg(millis(renewal.lease)).arg(renewal.fences);
     }
@@ -138,7 +169,10 @@ pub(super) async fn mutex_release(
     token: &Token,
 ) -> Result<Release, StoreError> {
     let call = giving_away(Script::MutexRelease, store, mutex).arg(token.to_string());
-    let reply = call.send(&store.link).await?;
+    released(&call.send(&store.link).await?)
+}
+
+pub(super) fn released(reply: &Reply) -> Result<Release, StoreError> {
     match reply.parts() {
         ("released", []) => Ok(Release::Released),
         ("left", []) => Ok(Release::Left),
@@ -180,10 +214,54 @@ pub(super) async fn mutex_read(store: &RedisStore, mutex: &Name) -> Result<Mutex
 }
 
 pub(super) async fn mutex_break(store: &RedisStore, mutex: &Name) -> Result<Fence, StoreError> {
-    let call = giving_away(Script::MutexBreak, store, mutex);
-    let reply = call.send(&store.link).await?;
+    broken(&giving_away(Script::MutexBreak, store, mutex).send(&store.link).await?)
+}
+
+pub(super) fn broken(reply: &Reply) -> Result<Fence, StoreError> {
     match reply.parts() {
         ("broken", &[highest]) => Ok(fence(highest)),
+        _ => reply.unexpected(),
+    }
+}
+
+pub(super) async fn mutex_acquire_all(
+    store: &RedisStore,
+    wishes: &[(Name, Attempt)],
+) -> Result<Option<Vec<Acquire>>, StoreError> {
+    check_together(wishes)?;
+    let partition = |(mutex, _): &(Name, Attempt)| store.keys.partition_of(mutex);
+    if wishes.iter().any(|wish| partition(wish) != partition(&wishes[0])) {
+        return Ok(None);
+    }
+    let kinds = [Kind::Mutex, Kind::MutexQueue].into_iter();
+    let keys = kinds.flat_map(|kind| wishes.iter().map(move |(mutex, _)| store.keys.key(kind, mutex)));
+    let mut call = giving_away_with(Script::MutexAcquireAll, store, keys.collect(), &wishes[0].0);
+    for (_, attempt) in wishes {
+        call = call.arg(attempt.token.to_string()).arg(millis(attempt.lease));
+        call = call.arg(attempt.fences).arg(attempt.fence_seen.get());
+    }
+    let reply = call.send(&store.link).await?;
+    match reply.parts() {
+        ("granted", numbers) if numbers.len() == 3 * wishes.len() => {
+            Ok(Some(numbers.chunks_exact(3).map(|grant| granted(grant[0], grant[1], grant[2])).collect()))
+        }
+        ("taken", []) => Ok(None),
+        _ => reply.unexpected(),
+    }
+}
+
+pub(super) async fn mutex_raise(
+    store: &RedisStore,
+    mutex: &Name,
+    token: &Token,
+    fence: Fence,
+) -> Result<bool, StoreError> {
+    check_seen(fence)?;
+    let call = store.scripts.call(Script::MutexRaise, &[store.keys.key(Kind::Mutex, mutex)]);
+    let reply = call.arg(token.to_string()).arg(fence.get()).send(&store.link).await?;
+    match reply.parts() {
+        ("raised", []) => Ok(true),
+        ("not-held", []) => Ok(false),
         _ => reply.unexpected(),
     }
 }
@@ -206,28 +284,36 @@ fn on_mutex<'a>(script: Script, store: &'a RedisStore, mutex: &Name) -> ScriptCa
     store.scripts.call(script, &keys)
 }
 
-/// The same for a script that may give the mutex to somebody: if there is a quarantine, it has to know whether it is over.
+/// The same for a script that may give the mutex to somebody.
 fn giving_away<'a>(script: Script, store: &'a RedisStore, mutex: &Name) -> ScriptCall<'a> {
+    let keys = [store.keys.key(Kind::Mutex, mutex), store.keys.key(Kind::MutexQueue, mutex)];
+    giving_away_with(script, store, keys.into(), mutex)
+}
+
+/// A script that may give something in the partition of `home` to somebody: if there is a quarantine, it has to know whether
+/// it is over.
+pub(super) fn giving_away_with<'a>(
+    script: Script,
+    store: &'a RedisStore,
+    mut keys: Vec<String>,
+    home: &Name,
+) -> ScriptCall<'a> {
     if !store.caution.has_quarantine {
-        return on_mutex(script, store, mutex);
+        return store.scripts.call(script, &keys);
     }
-    let keys = [
-        store.keys.key(Kind::Mutex, mutex),
-        store.keys.key(Kind::MutexQueue, mutex),
-        store.keys.quarantine(store.keys.partition_of(mutex)),
-    ];
+    keys.push(store.keys.quarantine(store.keys.partition_of(home)));
     store.scripts.call(script, &keys).telling_the_run()
 }
 
-fn millis(lease: Lease) -> u64 {
+pub(super) fn millis(lease: Lease) -> u64 {
     u64::try_from(lease.length().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn fence(number: i64) -> Fence {
+pub(super) fn fence(number: i64) -> Fence {
     Fence::new(unsigned(number))
 }
 
-fn micros(left: i64) -> Duration {
+pub(super) fn micros(left: i64) -> Duration {
     Duration::from_micros(unsigned(left))
 }
 

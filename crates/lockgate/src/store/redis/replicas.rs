@@ -1,6 +1,6 @@
 //! Waits until replicas have what the master has done.
 //!
-//! **Promise:** when the answer is that a token has its mutex, then so did the master that was asked, and everything that it had
+//! **Promise:** when the answer is that a token has its lock, then so did the master that was asked, and everything that it had
 //! done before the question is on as many replicas as were wanted. It is asked over a connection of its own, because `WAIT`
 //! blocks the connection and looks at what *this connection* has written last: so a key is written first, and the order of the
 //! replication stream covers all that was written before it, by whomever, also a grant that was pushed. The two must go over
@@ -15,18 +15,19 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::{Value, from_redis_value};
+use redis::{Pipeline, Value, from_redis_value};
 use tokio::sync::oneshot;
 
+use super::RedisStore;
 use super::link::{Link, Request};
 use super::script::not_understood;
 use super::switches::Switches;
 use super::url::RedisUrl;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::config::RedisConfig;
 use crate::error::{OpenError, StoreError};
-use crate::key::{Keyspace, Kind, Name};
-use crate::store::Token;
+use crate::key::{Keyspace, Kind};
+use crate::store::{Lock, Token};
 
 /// How many callers share a question, at the most.
 const TOGETHER: usize = 512;
@@ -49,9 +50,63 @@ struct Gathering {
 }
 
 struct Caller {
-    mutex: String,
+    held: Held,
     token: Token,
     answer: oneshot::Sender<Result<Option<Duration>, StoreError>>,
+}
+
+/// Where a master says who holds something, and for how long.
+enum Held {
+    Mutex { key: String },
+    Pool { key: String, holders: String },
+}
+
+impl Held {
+    fn of(lock: &Lock, keys: &Keyspace) -> Self {
+        match lock {
+            Lock::Mutex(name) => Held::Mutex { key: keys.key(Kind::Mutex, name) },
+            Lock::Pool(pool) => {
+                let [key, holders] = super::permit::where_it_is_held(keys, pool);
+                Held::Pool { key, holders }
+            }
+        }
+    }
+
+    /// Asks for what `token` has of it: two commands.
+    fn ask(&self, token: Token, commands: &mut Pipeline) {
+        match self {
+            // The state and the token: see shared/hand_over.lua.
+            Held::Mutex { key } => {
+                commands.cmd("GETRANGE").arg(key).arg(0).arg(32);
+                commands.cmd("PTTL").arg(key);
+            }
+            // See shared/pool_state.lua.
+            Held::Pool { key, holders } => {
+                commands.cmd("HGET").arg(key).arg(token.to_string());
+                commands.cmd("ZSCORE").arg(holders).arg(token.to_string());
+            }
+        }
+    }
+
+    /// For how long `token` still has it, by the answers and the server's time.
+    fn lease_left(&self, token: Token, now: Timestamp, answers: &[Value; 2]) -> Option<Duration> {
+        let [Value::BulkString(what), end] = answers else { return None };
+        let end = from_redis_value::<Option<String>>(end.clone()).ok().flatten()?;
+        match self {
+            Held::Mutex { .. } => {
+                let (b'h' | b'q' | b'w', holder) = what.split_first()? else { return None };
+                (holder == token.to_string().as_bytes())
+                    .then(|| Duration::from_millis(end.parse().unwrap_or(0)))
+            }
+            Held::Pool { .. } if what.starts_with(b"h") => {
+                // A sorted set prints a whole number as one, or as 1.79e+15.
+                let ends_us = end.parse::<f64>().ok().map(Duration::try_from_secs_f64)?.ok()?.as_secs();
+                let left = Timestamp::from_micros(ends_us).since(now);
+                (!left.is_zero()).then_some(left)
+            }
+            Held::Pool { .. } => None,
+        }
+    }
 }
 
 /// A question under way.
@@ -87,13 +142,13 @@ impl Replicas {
         Ok(Some(Arc::new(Self { link, keys: keys.clone(), wanted, time, gatherings })))
     }
 
-    /// Asks for how long `token` still has `mutex`, once that is on enough replicas. The question goes out whether or not its
+    /// Asks for how long `token` still has `lock`, once that is on enough replicas. The question goes out whether or not its
     /// answer is waited for, for whoever else shares it.
-    pub(super) fn ask(self: &Arc<Self>, mutex: &Name, token: Token) -> Question {
-        let partition = self.keys.partition_of(mutex);
+    pub(super) fn ask(self: &Arc<Self>, lock: &Lock, token: Token) -> Question {
+        let partition = self.keys.partition_of(lock.name());
         let (answer, arrives) = oneshot::channel();
         let mut gathering = self.gathering(partition);
-        gathering.callers.push(Caller { mutex: self.keys.key(Kind::Mutex, mutex), token, answer });
+        gathering.callers.push(Caller { held: Held::of(lock, &self.keys), token, answer });
         let must_ask = !std::mem::replace(&mut gathering.is_under_way, true);
         drop(gathering);
         if must_ask {
@@ -134,22 +189,25 @@ impl Replicas {
         let mut commands = redis::pipe();
         commands.cmd("SET").arg(self.keys.replicated(partition)).arg("");
         commands.cmd("WAIT").arg(self.wanted).arg(millis(self.time));
-        for Caller { mutex, .. } in callers {
-            // The state and the token: see shared/hand_over.lua.
-            commands.cmd("GETRANGE").arg(mutex).arg(0).arg(32);
-            commands.cmd("PTTL").arg(mutex);
-        }
+        commands.cmd("TIME");
+        callers.iter().for_each(|caller| caller.held.ask(caller.token, &mut commands));
         let reply = self.link.send(Request::InARow(&commands)).await.map_err(explain)?;
         let Value::Array(replies) = &reply else { return Err(not_understood(&reply)) };
-        let [_, Value::Int(replicas), found @ ..] = &replies[..] else { return Err(not_understood(&reply)) };
+        let [_, Value::Int(replicas), time, found @ ..] = &replies[..] else {
+            return Err(not_understood(&reply));
+        };
+        let Ok((seconds, micros)) = from_redis_value::<(u64, u64)>(time.clone()) else {
+            return Err(not_understood(&reply));
+        };
+        let now = Timestamp::from_micros(seconds * 1_000_000 + micros);
         if found.len() != 2 * callers.len() {
             return Err(not_understood(&reply));
         }
         if *replicas < i64::from(self.wanted) {
             return Err(self.too_few(*replicas));
         }
-        let read = |(caller, found): (&Caller, &[Value; 2])| lease_left(caller.token, found);
-        callers.iter().zip(found.as_chunks().0).map(read).collect()
+        let read = |(caller, found): (&Caller, &[Value; 2])| caller.held.lease_left(caller.token, now, found);
+        Ok(callers.iter().zip(found.as_chunks().0).map(read).collect())
     }
 
     fn too_few(&self, replicas: i64) -> StoreError {
@@ -169,11 +227,9 @@ fn explain(why: StoreError) -> StoreError {
     }
 }
 
-fn lease_left(token: Token, [holder, left]: &[Value; 2]) -> Result<Option<Duration>, StoreError> {
-    let (holder, left) = (from_redis_value::<String>(holder.clone()), from_redis_value::<i64>(left.clone()));
-    let (Ok(holder), Ok(left)) = (holder, left) else { return Err(not_understood(&"no lease")) };
-    let has_it = holder.strip_prefix(['h', 'q', 'w']).is_some_and(|holder| holder == token.to_string());
-    Ok(has_it.then(|| Duration::from_millis(u64::try_from(left).unwrap_or(0))))
+pub(super) async fn replicated(store: &RedisStore, lock: &Lock, token: &Token) -> Result<bool, StoreError> {
+    let Some(replicas) = &store.caution.replicas else { return Ok(true) };
+    Ok(replicas.ask(lock, *token).answer().await?.is_some())
 }
 
 fn millis(time: Duration) -> u64 {

@@ -15,7 +15,7 @@ use crate::store::{COMMIT_WITHIN, MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 18] = [
+const SHARED: [(&str, &str); 21] = [
     ("-- include shared/positions.lua\n", include_str!("scripts/shared/positions.lua")),
     ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
@@ -34,6 +34,9 @@ const SHARED: [(&str, &str); 18] = [
     ("-- include shared/hand_over.lua\n", include_str!("scripts/shared/hand_over.lua")),
     ("-- include shared/take.lua\n", include_str!("scripts/shared/take.lua")),
     ("-- include shared/pass_on.lua\n", include_str!("scripts/shared/pass_on.lua")),
+    ("-- include shared/pool_state.lua\n", include_str!("scripts/shared/pool_state.lua")),
+    ("-- include shared/pool.lua\n", include_str!("scripts/shared/pool.lua")),
+    ("-- include shared/latch.lua\n", include_str!("scripts/shared/latch.lua")),
 ];
 
 /// The line in whose place the [`House`]'s rules stand.
@@ -65,11 +68,11 @@ fn stock_rules() -> String {
 pub(super) struct House {
     /// For how long a waiter holds what it was given before it has said a word.
     pub(super) claim_ms: u128,
-    /// How long a released mutex is remembered.
+    /// How long a released mutex or pool is remembered.
     pub(super) kept_ms: u128,
     /// The channel of a process, without its ear.
     pub(super) ears: String,
-    /// The channel on which all hear of a mutex that is free.
+    /// The channel on which all hear of a mutex that is free and of a latch that opens.
     pub(super) freed: String,
     /// Whether a waiter whose channel nobody hears is passed over: not on a cluster, where other nodes have subscribers too.
     pub(super) skips_absent: bool,
@@ -130,8 +133,13 @@ scripts! {
     JournalStanding = "journal_standing",
     JournalTake = "journal_take",
     JournalTrim = "journal_trim",
+    LatchCountDown = "latch_count_down",
+    LatchRead = "latch_read",
+    LatchSet = "latch_set",
     MutexAcquire = "mutex_acquire",
+    MutexAcquireAll = "mutex_acquire_all",
     MutexBreak = "mutex_break",
+    MutexRaise = "mutex_raise",
     MutexRead = "mutex_read",
     MutexRelease = "mutex_release",
     MutexRenew = "mutex_renew",
@@ -143,6 +151,13 @@ scripts! {
     OrderRead = "order_read",
     OrderReserve = "order_reserve",
     OrderSettle = "order_settle",
+    PermitAcquire = "permit_acquire",
+    PermitBreak = "permit_break",
+    PermitRead = "permit_read",
+    PermitRelease = "permit_release",
+    PermitRenew = "permit_renew",
+    PermitResize = "permit_resize",
+    PermitShrink = "permit_shrink",
     ShareRead = "share_read",
     UserErase = "user_erase",
 }

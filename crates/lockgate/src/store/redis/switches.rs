@@ -2,11 +2,14 @@
 //!
 //! **Promise:** as soon as one of them says so, connections to the old master are given up, also those over which a call is
 //! under way: a master that was only silent, or cut off from the sentinels, may still answer, and nothing that it says
-//! counts any more. **Not promised:** that it is heard. Who hears nothing notices when the old master fails it.
+//! counts any more. A sentinel that is cut off from the others, and still names the old one, is not believed: it knows of
+//! fewer switches. **Not promised:** that it is heard. Who hears nothing notices when the old master fails it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, RedisResult, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
@@ -37,11 +40,32 @@ struct Hearing {
 struct Announced {
     address: String,
     number: u64,
+    /// The sentinels' own number of the switch that made it the master, or less: a sentinel that is behind knows a lower one.
+    epoch: u64,
 }
 
 impl Announced {
-    /// All sentinels say the same thing, one after the other. Says whether it is news.
-    fn hear(&mut self, address: String) -> bool {
+    /// A sentinel has been asked. All say the same, but for those that are behind, and those must not be believed: what they
+    /// name is the old master. Says whether it is news.
+    fn is_told(&mut self, address: String, epoch: u64) -> bool {
+        if epoch < self.epoch || (epoch == self.epoch && !self.address.is_empty()) {
+            return false;
+        }
+        self.epoch = epoch;
+        self.is_now(address)
+    }
+
+    /// A sentinel says that the master is no longer the one but the other. Says whether it is news.
+    fn has_switched(&mut self, from: &str, to: String) -> bool {
+        if self.address != from {
+            // It is behind, or we are: then the next answer tells.
+            return false;
+        }
+        self.epoch += 1;
+        self.is_now(to)
+    }
+
+    fn is_now(&mut self, address: String) -> bool {
         if self.address == address {
             return false;
         }
@@ -129,32 +153,40 @@ impl Listener {
         });
         let mut connection = self.client.get_multiplexed_async_connection_with_config(&settings).await?;
         connection.subscribe(CHANNEL).await?;
-        // What was said before.
-        let mut question = redis::cmd("SENTINEL");
-        question.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name);
-        let address: Vec<String> = question.query_async(&mut connection).await?;
-        self.announce(address.join(" "));
         loop {
+            // What was said before, or was not heard.
+            self.ask(&mut connection).await?;
             tokio::select! {
                 () = disconnected.notified() => return Ok(()),
-                () = sleep(ASK_AFTER) => redis::cmd("PING").query_async(&mut connection).await?,
+                () = sleep(ASK_AFTER) => {}
             }
         }
+    }
+
+    async fn ask(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        let question = redis::cmd("SENTINEL").arg("MASTER").arg(&self.name).take();
+        let answer: HashMap<String, String> = question.query_async(connection).await?;
+        let field = |name: &str| answer.get(name).cloned().unwrap_or_default();
+        let address = format!("{} {}", field("ip"), field("port"));
+        let epoch = field("config-epoch").parse().unwrap_or(0);
+        self.announce(|announced| announced.is_told(address, epoch));
+        Ok(())
     }
 
     fn hear(&self, message: &[Value]) {
         let [_, Value::BulkString(payload)] = message else { return };
         let payload = String::from_utf8_lossy(payload);
         let words: Vec<_> = payload.split(' ').collect();
-        if let [name, _, _, host, port] = words[..]
+        if let [name, old_host, old_port, host, port] = words[..]
             && name == self.name
         {
-            self.announce(format!("{host} {port}"));
+            let (from, to) = (format!("{old_host} {old_port}"), format!("{host} {port}"));
+            self.announce(|announced| announced.has_switched(&from, to));
         }
     }
 
-    fn announce(&self, address: String) {
-        if self.tells.send_if_modified(|announced| announced.hear(address)) {
+    fn announce(&self, what: impl FnOnce(&mut Announced) -> bool) {
+        if self.tells.send_if_modified(what) {
             tracing::warn!("the sentinels say that another server is the master now");
         }
     }
@@ -167,8 +199,22 @@ mod tests {
     #[test]
     fn a_switch_that_all_sentinels_announce_is_one() {
         let mut announced = Announced::default();
-        let mut hear = |port| announced.hear(format!("host {port}"));
-        assert_eq!([1, 1, 2, 2, 2, 1].map(&mut hear), [false, false, true, false, false, true]);
+        assert!(!announced.is_told("host 1".into(), 4), "the first is no switch");
+        let mut switch = |from, to| announced.has_switched(&format!("host {from}"), format!("host {to}"));
+        assert_eq!([switch(1, 2), switch(1, 2), switch(2, 1)], [true, false, true]);
         assert_eq!(announced.number, 2);
+    }
+
+    #[test]
+    fn a_sentinel_that_is_behind_is_not_believed() {
+        let mut announced = Announced::default();
+        announced.is_told("host 1".into(), 4);
+        assert!(announced.has_switched("host 1", "host 2".into()));
+        assert!(!announced.is_told("host 1".into(), 4), "it has not heard of the switch");
+        assert!(!announced.has_switched("host 0", "host 1".into()), "nor of the one before");
+        assert!(!announced.is_told("host 2".into(), 7), "the same, with its number");
+        assert!(!announced.is_told("host 1".into(), 5));
+        assert!(announced.is_told("host 3".into(), 8), "one that was not heard of");
+        assert_eq!((announced.number, announced.address.as_str()), (2, "host 3"));
     }
 }

@@ -44,42 +44,57 @@ local function join(mutex, queue, token, again, state)
   return {'queued', ahead, taken_us(mutex), now_us()}
 end
 
--- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says. One who watches is
--- rarely alone: others of its process may want to hear when it gives the mutex back.
-local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken)
-  local state = value and string.byte(value)
+-- The mutex' value, which was just read, after what the next caller notices: that a lease has run out.
+local function noticed(value, mutex, queue, fence_seen, asking)
   -- Those who came during a quarantine wait for a mutex that was released before it, or in it.
-  local may_have_queue = not value or quarantine_us and state == RELEASED
+  local may_have_queue = not value or quarantine_us and string.byte(value) == RELEASED
   if may_have_queue and quarantined_us == 0 and redis.call('EXISTS', queue) == 1 then
     local released_by = value and string.sub(value, 2, 33) or NOBODY
     local above = value and math.max(tonumber(string.sub(value, 66)), fence_seen) or fence_seen
-    give_to_next(mutex, queue, 'q', released_by, above, now_us(), token)
-    value = redis.call('GET', mutex)
-    state = value and string.byte(value)
+    give_to_next(mutex, queue, 'q', released_by, above, now_us(), asking)
+    return redis.call('GET', mutex)
   end
-  local holder = value and string.sub(value, 2, 33)
-  local before = value and string.sub(value, 34, 65)
-  if value and state ~= RELEASED and holder == token then
+  return value
+end
+
+-- How a mutex of that value stands for a token: it is mine; the call is late, because the token has released it; free; taken.
+local function how_it_stands(value, token)
+  if not value then
+    return 'free'
+  end
+  local state, holder = string.byte(value), string.sub(value, 2, 33)
+  if holder == token and state ~= RELEASED then
+    return 'mine'
+  elseif holder == token or string.sub(value, 34, 65) == token then
+    return 'late'
+  end
+  return state == RELEASED and 'free' or 'taken'
+end
+
+-- Takes the mutex, whose value was just read, if it can be had; otherwise does what if_taken says. One who watches is
+-- rarely alone: others of its process may want to hear when it gives the mutex back.
+local function take(value, mutex, queue, token, lease_ms, fences, fence_seen, if_taken)
+  value = noticed(value, mutex, queue, fence_seen, token)
+  local how = how_it_stands(value, token)
+  if how == 'mine' then
     local last = tonumber(string.sub(value, 66))
     return {'granted', last - fences + 1, last, lease_left_us(mutex)}
-  end
-  if value and (before == token or holder == token) then
+  elseif how == 'late' then
     return {'taken', 0}
-  end
-  local is_free = not value or state == RELEASED
-  if is_free and quarantined_us == 0 then
+  elseif how == 'free' and quarantined_us == 0 then
     local above = value and tonumber(string.sub(value, 66)) or 0
+    local before = value and string.sub(value, 2, 33) or NOBODY
     local first = math.max(above + 1, fence_seen + 1, now_us())
     local last = first + fences - 1
     local letter = if_taken == 'watch' and 'w' or 'h'
-    local grant = letter .. token .. (holder or NOBODY) .. string.format('%.0f', last)
-    redis.call('SET', mutex, grant, 'PX', lease_ms)
+    redis.call('SET', mutex, letter .. token .. before .. string.format('%.0f', last), 'PX', lease_ms)
     return {'granted', first, last, lease_ms * 1000}
   end
+  local state = value and string.byte(value)
   if if_taken == 'queue' or if_taken == 'again' then
     return join(mutex, queue, token, if_taken == 'again', state)
   end
-  if if_taken == 'watch' and state ~= WATCHED and not is_free then
+  if if_taken == 'watch' and state ~= WATCHED and how == 'taken' then
     redis.call('SETRANGE', mutex, 0, 'w')
   end
   return {'taken', taken_us(mutex)}
