@@ -63,6 +63,9 @@ pub struct BenchOptions {
 pub enum Subject {
     /// Taking and giving back a mutex.
     Lock(LockPoint),
+    /// Readers, permits, several locks at once and a quorum, with so many tasks; with the numbers that the docs report when
+    /// there is none.
+    LockFamily(Option<usize>),
     /// 300 who take a mutex once each.
     Rush,
     /// So many mutexes held at once.
@@ -113,6 +116,7 @@ async fn measure(
         Subject::Lock(point) => {
             lock::cases(&Stage { program: options.program.clone(), redis: url.to_owned() }, point)
         }
+        Subject::LockFamily(tasks) => lock::family::cases(url, tasks),
         Subject::Rush => vec![lock::rush::case(url)],
         Subject::Held(locks) => {
             return lock::held::hold_many(url, locks, options.seconds, counter).await?.print(options.json);

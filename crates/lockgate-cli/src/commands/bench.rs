@@ -14,7 +14,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum BenchSubject {
-    /// Taking and giving back a mutex, alone and in a crowd of several processes
+    /// Taking and giving back a mutex, alone and in a crowd of several processes; then the other locks
     Lock {
         /// How many processes; with this, --tasks or --hold-us, one crowd is measured instead of those in the docs
         #[arg(long, value_name = "P", value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -25,6 +25,14 @@ enum BenchSubject {
         /// For how long each task holds the lock, in microseconds
         #[arg(long, value_name = "H", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
         hold_us: Option<u64>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Readers and writers, semaphore, several locks at once, quorum: the last part of `bench lock`
+    LockFamily {
+        /// How many tasks in each case; without it, the points that the docs report
+        #[arg(long, value_name = "W", value_parser = clap::value_parser!(u16).range(1..))]
+        tasks: Option<u16>,
         #[command(flatten)]
         options: Options,
     },
@@ -104,6 +112,9 @@ impl Bench {
             BenchSubject::Lock { processes, tasks, hold_us, options } => {
                 let (processes, tasks) = (processes.map(usize::from), tasks.map(usize::from));
                 (Subject::Lock(LockPoint { processes, tasks, hold_us }), options)
+            }
+            BenchSubject::LockFamily { tasks, options } => {
+                (Subject::LockFamily(tasks.map(usize::from)), options)
             }
             BenchSubject::LockRush(options) => (Subject::Rush, options),
             BenchSubject::LockHeld { locks, options } => (Subject::Held(locks), options),

@@ -9,6 +9,7 @@
 //!  crew        starts the processes, and adds up what they did
 //!  locker      how each contender locks (runs in those processes)
 //!  notebook    the counter, and when the lock was last given back
+//! family       readers, permits, several locks at once, a quorum: each in one process
 //! rush         300 who take the lock once each
 //! held         100,000 locks at once
 //! cost         what waiting costs, by the usual estimate and measured
@@ -26,6 +27,7 @@ use super::tally::Tallies;
 
 pub(super) mod cost;
 mod crew;
+pub(super) mod family;
 pub(super) mod held;
 mod locker;
 mod notebook;
@@ -124,9 +126,13 @@ pub struct LockPoint {
 }
 
 impl LockPoint {
+    fn is_of_the_docs(self) -> bool {
+        self.processes.is_none() && self.tasks.is_none() && self.hold_us.is_none()
+    }
+
     fn points(self) -> Vec<Crowd> {
         let Self { processes, tasks, hold_us } = self;
-        if processes.is_none() && tasks.is_none() && hold_us.is_none() {
+        if self.is_of_the_docs() {
             return POINTS.to_vec();
         }
         vec![crowd(processes.unwrap_or(1), tasks.unwrap_or(25), hold_us.unwrap_or(0))]
@@ -141,7 +147,11 @@ pub(super) struct Stage {
 }
 
 pub(super) fn cases(stage: &Stage, point: LockPoint) -> Vec<Case<'static>> {
-    point.points().into_iter().map(|crowd| case(stage, crowd)).collect()
+    let mut cases: Vec<_> = point.points().into_iter().map(|crowd| case(stage, crowd)).collect();
+    if point.is_of_the_docs() {
+        cases.extend(family::cases(&stage.redis, None));
+    }
+    cases
 }
 
 fn case(stage: &Stage, crowd: Crowd) -> Case<'static> {
