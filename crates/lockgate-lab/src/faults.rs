@@ -14,9 +14,11 @@
 //! arena       one run: a Redis, a register, workers, the judge
 //! hand        the orchestrator's end of a worker
 //! orders      what a worker is told and what it says
-//! worker      a process that works a lock; hold: a lock in its hand, register: what the lock protects
+//! worker      a process that works a lock; recipe: of what kind, hold: a lock in its hand, register: what it protects
+//! shares      the judge of locks that are shared
 //! crowd       processes that work without end
-//! holder, waiter, network, server, storm      the scenarios
+//! holder, waiter, network, server, storm      the scenarios of a mutex
+//! sharer, crossing, shared_storm              those of the other locks
 //! cancel      waits that are dropped, a hundred thousand times
 //! failover    masters that die and are replaced, counted and not only judged
 //! ```
@@ -29,6 +31,7 @@ use lockgate::testing::services::Persistence;
 
 mod arena;
 mod cancel;
+mod crossing;
 mod crowd;
 mod dice;
 mod failover;
@@ -38,9 +41,13 @@ mod holder;
 mod network;
 mod orchestra;
 mod orders;
+mod recipe;
 mod register;
 mod report;
 mod server;
+mod shared_storm;
+mod sharer;
+mod shares;
 mod stop;
 mod storm;
 mod waiter;
@@ -97,11 +104,23 @@ pub enum Scenario {
     Storm,
     /// Waits are dropped at random points.
     Cancellation,
+    /// A reader among ten is killed, or stopped: a writer has the lock when that reader's lease is over.
+    DeadReader,
+    /// A holder of permits is killed, or stopped: they come back when its lease is over.
+    DeadPermitHolder,
+    /// A process with readers lets those of others in, and the answer to that is late.
+    LateAnswer,
+    /// Locks of several names cross each other, and those who want them are killed.
+    Crossing,
+    /// Everything at once, on a read-write lock.
+    RwStorm,
+    /// Everything at once, on a semaphore.
+    PermitStorm,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 18] = [
+    pub const ALL: [Scenario; 24] = [
         Scenario::HolderKilled,
         Scenario::HolderPaused,
         Scenario::WaiterKilled,
@@ -120,6 +139,12 @@ impl Scenario {
         Scenario::ServerPaused,
         Scenario::Storm,
         Scenario::Cancellation,
+        Scenario::DeadReader,
+        Scenario::DeadPermitHolder,
+        Scenario::LateAnswer,
+        Scenario::Crossing,
+        Scenario::RwStorm,
+        Scenario::PermitStorm,
     ];
 
     /// What it is called on the command line and in tables.
@@ -144,6 +169,12 @@ impl Scenario {
             Scenario::ServerPaused => "server-paused",
             Scenario::Storm => "storm",
             Scenario::Cancellation => "cancellation",
+            Scenario::DeadReader => "dead-reader",
+            Scenario::DeadPermitHolder => "dead-permit-holder",
+            Scenario::LateAnswer => "late-answer",
+            Scenario::Crossing => "crossing",
+            Scenario::RwStorm => "rw-storm",
+            Scenario::PermitStorm => "permit-storm",
         }
     }
 
@@ -155,11 +186,16 @@ impl Scenario {
             | Scenario::HeirKilled
             | Scenario::HeirPaused
             | Scenario::HolderAndHeirGone
-            | Scenario::PushDelayed => &Policy::QUEUED,
+            | Scenario::PushDelayed
+            | Scenario::DeadReader
+            | Scenario::DeadPermitHolder
+            | Scenario::Crossing
+            | Scenario::RwStorm
+            | Scenario::PermitStorm => &Policy::QUEUED,
             Scenario::MessageLost | Scenario::SubscriptionCut | Scenario::WakeUpRace => {
                 &[Policy::Cohort, Policy::Alone, Policy::Notify]
             }
-            Scenario::YieldReplyLost => &[Policy::Cohort],
+            Scenario::YieldReplyLost | Scenario::LateAnswer => &[Policy::Cohort],
             _ => &Policy::ALL,
         }
     }
@@ -244,6 +280,12 @@ async fn play(scenario: Scenario, arena: &mut Arena) -> Result<(), Stop> {
         Scenario::ScriptsFlushed => server::scripts_flushed(arena).await,
         Scenario::ServerPaused => server::paused(arena).await,
         Scenario::Storm => storm::storm(arena).await,
+        Scenario::DeadReader => sharer::dead_reader(arena).await,
+        Scenario::DeadPermitHolder => sharer::dead_permit_holder(arena).await,
+        Scenario::LateAnswer => sharer::late_answer(arena).await,
+        Scenario::Crossing => crossing::crossing(arena).await,
+        Scenario::RwStorm => shared_storm::of_readers_and_writers(arena).await,
+        Scenario::PermitStorm => shared_storm::of_permits(arena).await,
         // It has no workers, and therefore no arena.
         Scenario::Cancellation => Ok(()),
     }

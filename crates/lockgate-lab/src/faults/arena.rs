@@ -15,6 +15,8 @@ use tokio::time::sleep;
 use super::dice::Dice;
 use super::hand::{Hand, PATIENCE};
 use super::orders::{Caution, Orders, Policy, Toil};
+use super::recipe::{Standing, Want};
+use super::shares;
 use super::stop::Stop;
 use super::{Failure, Outcome, Run, Site};
 
@@ -28,12 +30,17 @@ pub(super) struct Arena {
     pub(super) dice: Dice,
     pub(super) redis: Redis,
     pub(super) policy: Policy,
-    /// The terms of the workers that are started next.
+    /// What the workers that are started next want, and on what terms.
+    pub(super) wants: Vec<Want>,
     pub(super) lease: Duration,
     pub(super) is_kept: bool,
     pub(super) claim: Duration,
+    /// How many tasks a process of a crowd has.
+    pub(super) tasks: u32,
     /// The store forgets in this run, so two may hold the lock until the older lease ends. Fences rise all the same.
     pub(super) store_forgets: bool,
+    /// So many at least must have held it at the same time, or the run has not shown anything.
+    pub(super) shared_by: u64,
     register: Redis,
     observer: Gate,
     folder: TempDir,
@@ -53,10 +60,13 @@ impl Arena {
             dice,
             redis,
             policy,
+            wants: vec![Want::Mutex],
             lease: Duration::from_millis(500),
             is_kept: true,
             claim: Duration::from_millis(500),
+            tasks: 2,
             store_forgets: false,
+            shared_by: 0,
             register: Redis::start(Persistence::Off)?,
             observer,
             folder: tempfile::Builder::new().prefix("lockgate-faults-").tempdir()?,
@@ -87,6 +97,7 @@ impl Arena {
             register: self.register.url(),
             folder: self.folder.path().to_owned(),
             lock: LOCK.to_owned(),
+            wants: self.wants.clone(),
             policy: self.policy,
             lease: self.lease,
             is_kept: self.is_kept,
@@ -111,12 +122,36 @@ impl Arena {
             sleep(self.dice.millis(30, 80)).await;
             return Ok(());
         }
-        let mutex = self.observer.mutex(LOCK)?;
-        let are_there = async || mutex.status().await.is_ok_and(|status| status.waiting == waiting);
+        let are_there = async || self.standing().await.is_ok_and(|standing| standing.waiting == waiting);
         if eventually_async(PATIENCE, are_there).await {
             return Ok(());
         }
-        Err(Stop::broken(format!("{waiting} should be in the queue, and it is {:?}", mutex.status().await)))
+        let standing = self.standing().await;
+        Err(Stop::broken(format!("{waiting} should be in the queue, and it is {standing:?}")))
+    }
+
+    /// How the lock stands that the workers that are started next want first.
+    pub(super) async fn standing(&self) -> Result<Standing, Stop> {
+        self.standing_of(&self.wants[0]).await
+    }
+
+    pub(super) async fn standing_of(&self, want: &Want) -> Result<Standing, Stop> {
+        want.standing(&self.observer, LOCK).await.map_err(Stop::Trouble)
+    }
+
+    /// Nobody wants it any more: it must be free in time, also of what the dead had.
+    pub(super) async fn becomes_free(&mut self, bound: Duration) {
+        let bound = bound + self.allowance;
+        let is_free = async || self.standing().await.is_ok_and(|standing| standing == Standing::FREE);
+        if !eventually_async(bound, is_free).await {
+            let standing = self.standing().await;
+            self.broken.push(format!("not free after {bound:?} without anybody who wants it: {standing:?}"));
+        }
+    }
+
+    /// What all workers have written down so far.
+    pub(super) fn history(&self) -> Result<History, Stop> {
+        Ok(History::read_folder(self.folder.path())?)
     }
 
     pub(super) fn count_fault(&mut self) {
@@ -154,7 +189,12 @@ impl Arena {
             |violation: &Violation| self.store_forgets && matches!(violation, Violation::TwoHolders { .. });
         let found = verdict.violations.iter().filter(|violation| !is_excused(violation));
         self.broken.extend(found.map(ToString::to_string));
-        if verdict.is_empty() {
+        let shares = shares::judge(self.folder.path())?;
+        self.broken.extend(shares.violations);
+        if shares.at_once < self.shared_by {
+            self.broken.push(format!("shared by {}, and not by {}", shares.at_once, self.shared_by));
+        }
+        if verdict.is_empty() && shares.holds == 0 {
             self.broken.push("nothing was written down, so nothing was judged".to_owned());
         }
         if !self.broken.is_empty() {
@@ -166,7 +206,7 @@ impl Arena {
             seed: run.seed,
             policy: self.policy,
             faults: self.faults,
-            operations: verdict.judged.operations,
+            operations: verdict.judged.operations + shares.holds,
             violations: self.broken,
         })
     }

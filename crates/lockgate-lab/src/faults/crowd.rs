@@ -14,9 +14,6 @@ use super::stop::Stop;
 /// seconds, and waiters ask again when they can.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 
-/// Tasks of each process.
-const TASKS: u32 = 2;
-
 pub(super) struct Crowd {
     pub(super) hands: Vec<Hand>,
     pub(super) networks: Vec<FaultProxy>,
@@ -84,7 +81,7 @@ async fn begin_work(arena: &mut Arena, process: usize) -> Result<(Hand, FaultPro
     }
     let (mut hand, network) = arena.worker_behind_a_proxy(&format!("crowd-{process}")).await?;
     arena.policy = of_the_run;
-    hand.tell(&format!("work {TASKS}"))?;
+    hand.tell(&format!("work {}", arena.tasks))?;
     hand.says(0, &["working"]).await?;
     Ok((hand, network))
 }

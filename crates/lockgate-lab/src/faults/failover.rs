@@ -26,6 +26,7 @@ use self::servers::Servers;
 use super::dice::Dice;
 use super::hand::{Hand, PATIENCE, nanos, now};
 use super::orders::{Caution, Orders, Policy, Toil};
+use super::recipe::Want;
 use super::stop::Stop;
 use super::{Failure, Site};
 
@@ -238,6 +239,7 @@ impl Stage {
             lease: LEASE,
             is_kept,
             claim: CLAIM,
+            wants: vec![Want::Mutex],
             seed: dice.below(u64::MAX),
             toil: Toil { locks: LOCKS, longest_hold: Some(LEASE) },
             caution: series.mode.caution(),

@@ -9,7 +9,7 @@ use super::hand::{Hand, first_to_lock, nanos, now};
 use super::stop::Stop;
 
 /// How soon after it runs again a holder is told that it has lost the lock.
-const TOLD_WITHIN: Duration = Duration::from_millis(10);
+pub(super) const TOLD_WITHIN: Duration = Duration::from_millis(10);
 
 /// **Bound:** the lease and 100 ms after the death. One that was handed the lock a moment before may have died before it
 /// said a word: then it is the claim lease, if that is longer.

@@ -28,6 +28,8 @@ use lockgate::config::Config;
 use lockgate::lock::{Mutex, Waiting};
 use serde::{Deserialize, Serialize};
 
+use super::recipe::Want;
+
 /// How a worker waits for the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -76,6 +78,8 @@ pub struct Orders {
     /// Where the history goes.
     pub(super) folder: PathBuf,
     pub(super) lock: String,
+    /// What it wants of the lock: slot 1 the first, slot 2 the second, all others the last; a task of a crowd any of them.
+    pub(super) wants: Vec<Want>,
     pub(super) policy: Policy,
     pub(super) lease: Duration,
     /// Whether the watchdog keeps the lock beyond its lease.

@@ -12,7 +12,7 @@ use super::arena::Arena;
 use super::crowd::Crowd;
 use super::stop::Stop;
 
-const PROCESSES: usize = 3;
+pub(super) const PROCESSES: usize = 3;
 const FAULTS: u32 = 20;
 
 pub(super) async fn storm(arena: &mut Arena) -> Result<(), Stop> {
@@ -30,7 +30,7 @@ pub(super) async fn storm(arena: &mut Arena) -> Result<(), Stop> {
     crowd.goes_on(arena, "a storm").await
 }
 
-async fn strike(arena: &mut Arena, crowd: &mut Crowd) -> Result<(), Stop> {
+pub(super) async fn strike(arena: &mut Arena, crowd: &mut Crowd) -> Result<(), Stop> {
     let place = arena.dice.one_of(&[0, 1, 2]);
     let network = &crowd.networks[place];
     match arena.dice.below(8) {

@@ -11,17 +11,21 @@ use std::time::Duration;
 
 use lockgate::Gate;
 use lockgate::clock::Clock;
-use lockgate::lock::Mutex;
 use lockgate::testing::history::Recorder;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Failure;
 use super::dice::Dice;
 use super::hold::{Hold, Tools};
 use super::orders::{Command, Orders};
+use super::recipe::{Recipe, Want};
 use super::register::Register;
+use super::shares::Shares;
+
+/// How often a task of a crowd stops waiting after a moment.
+const GIVES_UP_ONCE_IN: u64 = 8;
 
 /// How often a holder asks its guard for how long it trusts the lock.
 const BELIEVE_EVERY: Duration = Duration::from_millis(10);
@@ -36,26 +40,23 @@ pub async fn work(orders: Orders) -> Result<(), Failure> {
     let clock = Clock::system();
     let gate = Gate::open_with(&orders.store, &orders.config()).await?;
     let tools = Tools {
-        mutex: recipe(&gate, &orders, &orders.lock)?,
-        lock: orders.lock.clone(),
+        recipe: Recipe::new(gate, &orders),
+        wants: orders.wants,
+        gives_up: orders.seed.is_multiple_of(2),
         register: Register::at(&orders.register).await?,
         recorder: Recorder::in_folder(&orders.folder, &orders.name, clock.clone())?,
+        shares: Shares::in_folder(&orders.folder, &orders.name, &orders.lock, clock.clone())?,
         clock,
     };
     let mut desks = vec![tools.clone()];
     for number in 1..orders.toil.locks {
         let lock = format!("{}-{number}", orders.lock);
-        desks.push(Tools { mutex: recipe(&gate, &orders, &lock)?, lock, ..tools.clone() });
+        desks.push(Tools { recipe: tools.recipe.for_lock(lock), ..tools.clone() });
     }
     tools.say(0, "ready", None);
     let (slots, longest_hold) = (HashMap::new(), orders.toil.longest_hold);
     let worker = Worker { tools, desks, longest_hold, seed: orders.seed, slots, crowd: None };
     worker.obey(lines_of_stdin()).await
-}
-
-fn recipe(gate: &Gate, orders: &Orders, lock: &str) -> Result<Mutex, Failure> {
-    let mutex = orders.policy.apply(gate.mutex(lock)?);
-    Ok(if orders.is_kept { mutex.watchdog(orders.lease)? } else { mutex.lease(orders.lease)? })
 }
 
 #[cfg(target_os = "linux")]
@@ -83,6 +84,11 @@ fn lines_of_stdin() -> UnboundedReceiver<String> {
 }
 
 impl Tools {
+    fn want_of(&self, slot: u32) -> Want {
+        let place = usize::try_from(slot.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.wants.get(place).or(self.wants.last()).cloned().unwrap_or(Want::Mutex)
+    }
+
     fn say(&self, slot: u32, word: &str, number: Option<u64>) {
         let at = self.clock.monotonic().as_nanos();
         match number {
@@ -175,21 +181,22 @@ impl Slot {
 
     /// Waits for the lock; nothing when it was not given, or nobody waits any more.
     async fn lock(&mut self) -> Result<Option<Hold>, Failure> {
-        let asked = self.tools.asks()?;
-        let mutex = self.tools.mutex.clone();
-        let guard = tokio::select! {
-            guard = mutex.lock() => guard,
+        let want = self.tools.want_of(self.number);
+        let asked = self.tools.asks(&want)?;
+        let recipe = self.tools.recipe.clone();
+        let held = tokio::select! {
+            held = recipe.take(&want) => held,
             () = cancelled(&mut self.commands) => {
                 self.say("cancelled", None);
                 return Ok(None);
             }
         };
-        let Ok(guard) = guard else {
+        let Ok(held) = held else {
             asked.unknown()?;
             self.say("failed", None);
             return Ok(None);
         };
-        let hold = self.tools.has_it(asked, guard)?;
+        let hold = self.tools.has_it(asked, held)?;
         self.say("locked", Some(hold.fence()));
         Ok(Some(hold))
     }
@@ -290,20 +297,16 @@ struct Toiler {
 impl Toiler {
     async fn toil(mut self) -> Result<(), Failure> {
         while !self.is_over.load(Ordering::Relaxed) {
-            let tools = self.dice.choose(&self.desks);
-            let asked = tools.asks()?;
-            let Ok(guard) = tools.mutex.lock().await else {
-                asked.unknown()?;
-                sleep(self.dice.millis(5, 30)).await;
-                continue;
-            };
-            let hold = tools.has_it(asked, guard)?;
+            let tools = self.dice.choose(&self.desks).clone();
+            let want = self.dice.choose(&tools.wants).clone();
+            let Some(hold) = wait_for(&tools, &want, &mut self.dice).await? else { continue };
             self.grants.fetch_add(1, Ordering::Relaxed);
             if self.dice.coin() {
                 hold.write().await?;
             }
             self.keep(&hold).await?;
             hold.believe()?;
+            let Some(hold) = perhaps_go_on_reading(hold, &want, &mut self.dice).await? else { continue };
             if self.dice.coin() {
                 hold.release().await?;
             } else {
@@ -331,4 +334,37 @@ impl Toiler {
         hold.write().await?;
         Ok(())
     }
+}
+
+/// Nothing when it was not given, or when it gave up waiting. In some processes nobody gives up, because that also wakes
+/// those who have been forgotten. Nor do those who want a mutex: there is a scenario for that.
+async fn wait_for(tools: &Tools, want: &Want, dice: &mut Dice) -> Result<Option<Hold>, Failure> {
+    let asked = tools.asks(want)?;
+    let gives_up = tools.gives_up && *want != Want::Mutex && dice.below(GIVES_UP_ONCE_IN) == 0;
+    let patience = if gives_up { dice.millis(0, 30) } else { Duration::MAX };
+    match timeout(patience, tools.recipe.take(want)).await {
+        Ok(Ok(held)) => Ok(Some(tools.has_it(asked, held)?)),
+        Ok(Err(_)) => {
+            asked.unknown()?;
+            sleep(dice.millis(5, 30)).await;
+            Ok(None)
+        }
+        Err(_) => asked.unknown().map(|()| None).map_err(Into::into),
+    }
+}
+
+/// Some of those who read do it for longer than others pass a lock on; some of those who write read on afterwards.
+async fn perhaps_go_on_reading(hold: Hold, want: &Want, dice: &mut Dice) -> Result<Option<Hold>, Failure> {
+    let goes_on = match want {
+        Want::Read => dice.below(4) == 0,
+        Want::Write => dice.coin(),
+        _ => false,
+    };
+    if !goes_on {
+        return Ok(Some(hold));
+    }
+    let Some(hold) = hold.downgrade().await? else { return Ok(None) };
+    sleep(dice.millis(0, 25)).await;
+    hold.believe()?;
+    Ok(Some(hold))
 }

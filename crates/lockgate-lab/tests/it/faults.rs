@@ -75,6 +75,12 @@ scenarios! {
     a_redis_that_forgets_its_scripts_goes_on: some_way(Scenario::ScriptsFlushed);
     a_redis_that_was_silent_for_long_goes_on: some_way(Scenario::ServerPaused);
     a_storm_leaves_one_holder_at_a_time: some_way(Scenario::Storm);
+    a_reader_that_is_gone_delays_writers_by_its_lease_and_no_other_reader: each_way(Scenario::DeadReader);
+    the_permits_of_one_that_is_gone_come_back_with_its_lease: each_way(Scenario::DeadPermitHolder);
+    who_became_a_reader_does_not_write_although_the_answer_is_late: each_way(Scenario::LateAnswer);
+    locks_of_several_names_that_cross_never_wait_for_ever: some_way(Scenario::Crossing);
+    a_storm_leaves_no_writer_beside_others: some_way(Scenario::RwStorm);
+    a_storm_gives_no_permit_that_is_not_there: some_way(Scenario::PermitStorm);
     waits_that_are_dropped_leave_nothing: some_way(Scenario::Cancellation);
 }
 
