@@ -16,12 +16,16 @@ const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fas
 const NO_DEFAULT_FEATURES: &[&str] = &["check", "--package", "lockgate", "--no-default-features"];
 
 /// The examples that need no service: each checks itself, and must end well.
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 9] = [
+    ("example blocking", "blocking"),
     ("example coupon", "coupon"),
     ("example fencing", "fencing"),
     ("example order", "order"),
     ("example own_tables", "own_tables"),
+    ("example readers", "readers"),
+    ("example report_once", "report_once"),
     ("example time_deal", "time_deal"),
+    ("example transfer", "transfer"),
 ];
 
 /// What the README tells people to type first: it must build, and it must be the binary `lockgate`.
