@@ -27,8 +27,8 @@
 //! # Panics
 //!
 //! Everything here that waits panics when it is called from asynchronous code, where waiting would stop all other tasks:
-//! use [`lockgate::Gate`](crate::Gate) there. A guard may be dropped anywhere; in asynchronous code it is given back in the
-//! background.
+//! use [`lockgate::Gate`](crate::Gate) there. A guard may be dropped anywhere; in asynchronous code, and in a thread that a
+//! runtime keeps for blocking work, it is given back in the background.
 
 use std::fmt;
 use std::future::Future;

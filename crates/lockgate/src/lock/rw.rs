@@ -96,7 +96,8 @@ impl RwLock {
         self.wish.take().await.map(ReadGuard)
     }
 
-    /// Takes it for reading if nobody writes and nobody waits; `None` otherwise.
+    /// Takes it for reading if nobody writes and nobody waits; `None` otherwise. With [cohort](Self::cohort), a reader joins
+    /// those of its process for a moment although a writer of another process waits already.
     ///
     /// # Errors
     ///
