@@ -40,7 +40,6 @@ async fn main() -> Outcome<()> {
             Outcome::Ok(match ran {
                 Ran::Done(_) => "wrote it".to_owned(),
                 Ran::NotDue { next_in } => format!("not due for {} s", next_in.as_secs()),
-                _ => "something else".to_owned(),
             })
         });
     }

@@ -50,7 +50,6 @@ pub struct Once {
 
 /// What came of [`Once::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Ran<T> {
     /// It was this one's turn, and the work is done.
     Done(T),
