@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate::Gate;
-use lockgate::lock::{Cohort, Traces};
+use lockgate::lock::Cohort;
 use lockgate::store::PoolStatus;
 use lockgate::testing::breakable::BreakableStore;
-use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Persistence, Redis};
 
 mod latch;
@@ -18,41 +17,14 @@ mod quorum;
 mod rw;
 mod semaphore;
 
+use super::lock::{Place, embedded, on_redis};
+
 const SOON: Duration = Duration::from_secs(10);
 
 /// A lease that is waited for; long enough for a busy machine.
 const SHORT: Duration = Duration::from_millis(400);
 
-/// A store, and several gates on it, each like a process of its own.
-struct Place {
-    _redis: Option<Redis>,
-    gates: Vec<Gate>,
-}
-
-async fn embedded(gates: usize) -> Place {
-    let first = Gate::open("memory").await.unwrap();
-    let others = (1..gates).map(|_| Gate::on(Arc::clone(first.store())));
-    Place { _redis: None, gates: std::iter::once(first.clone()).chain(others).collect() }
-}
-
-async fn on_redis(gates: usize) -> Place {
-    let redis = Redis::start(Persistence::Off).unwrap();
-    let mut opened = Vec::new();
-    for _ in 0..gates {
-        opened.push(Gate::open(&redis.url()).await.unwrap());
-    }
-    Place { _redis: Some(redis), gates: opened }
-}
-
 impl Place {
-    /// Nobody in any of the processes holds anything or waits for it.
-    async fn leaves_nothing_behind(&self) {
-        for gate in &self.gates {
-            let is_clean = eventually_async(SOON, async || gate.lock_traces() == Traces::default()).await;
-            assert!(is_clean, "{:?}", gate.lock_traces());
-        }
-    }
-
     /// How many wait without a place of their own in the store.
     fn standing(&self) -> usize {
         self.gates.iter().map(|gate| gate.lock_traces().standing).sum()

@@ -16,18 +16,18 @@ use tokio::time::{sleep, timeout};
 const SOON: Duration = Duration::from_secs(10);
 
 /// A store, and several gates on it, each like a process of its own.
-struct Place {
+pub(super) struct Place {
     _redis: Option<Redis>,
-    gates: Vec<Gate>,
+    pub(super) gates: Vec<Gate>,
 }
 
-async fn embedded(gates: usize) -> Place {
+pub(super) async fn embedded(gates: usize) -> Place {
     let first = Gate::open("memory").await.unwrap();
     let others = (1..gates).map(|_| Gate::on(Arc::clone(first.store())));
     Place { _redis: None, gates: std::iter::once(first.clone()).chain(others).collect() }
 }
 
-async fn on_redis(gates: usize) -> Place {
+pub(super) async fn on_redis(gates: usize) -> Place {
     let redis = Redis::start(Persistence::Off).unwrap();
     let mut opened = Vec::new();
     for _ in 0..gates {
@@ -49,7 +49,7 @@ impl Place {
         in_the_store + traces.map(|traces| traces.standing + traces.watching).sum::<usize>()
     }
 
-    async fn leaves_nothing_behind(&self) {
+    pub(super) async fn leaves_nothing_behind(&self) {
         for gate in &self.gates {
             let is_clean = eventually_async(SOON, async || gate.lock_traces() == Traces::default()).await;
             assert!(is_clean, "{:?}", gate.lock_traces());

@@ -37,6 +37,16 @@ async fn has_it(waiter: JoinHandle<Result<PermitGuard, LockError>>) -> PermitGua
     timeout(SOON, waiter).await.expect("it waits for ever").unwrap().unwrap()
 }
 
+async fn all_have_it<const N: usize>(
+    waiters: [JoinHandle<Result<PermitGuard, LockError>>; N],
+) -> Vec<PermitGuard> {
+    let mut all = Vec::new();
+    for waiter in waiters {
+        all.push(has_it(waiter).await);
+    }
+    all
+}
+
 async fn is_free(place: &Place) {
     place.leaves_nothing_behind().await;
     assert!(eventually_async(SOON, async || semaphore(place, 0, 1).status().await.unwrap().taken == 0).await);
@@ -131,9 +141,9 @@ on_both_stores! {
         let all = waits(&place, semaphore(&place, 0, 3), 3).await;
         let behind = [waits(&place, semaphore(&place, 0, 3), 1).await, waits(&place, semaphore(&place, 1, 3), 1).await];
         all.abort();
-        for waiter in behind {
-            drop(has_it(waiter).await);
-        }
+        // Sooner than they would ask by themselves.
+        let told = timeout(Duration::from_secs(3), all_have_it(behind)).await;
+        drop(told.expect("nobody tells them"));
         drop(one);
         is_free(&place).await;
     }
