@@ -238,7 +238,7 @@ fn campaign(kind: CampaignKind, name: &str) -> Campaign {
 
 fn waiter(coupon: &str, user: usize) -> Waiter<Issuing> {
     let coupon = campaign(CampaignKind::Coupon, coupon);
-    let wish = IssueWish { coupon, user: Name::new("user", format!("u{user}")).unwrap() };
+    let wish = IssueWish { coupon, user: Name::new("user", format!("u{user}")).unwrap(), pass: None };
     let (answer, receiver) = oneshot::channel();
     // It waits for ever: nobody may be left out.
     std::mem::forget(receiver);
