@@ -181,11 +181,29 @@ pub enum Kind {
     OrderRecord,
     /// An attempt to place an order that will never be committed.
     OrderAborted,
+    /// A line's terms, counters and secrets.
+    Line,
+    /// The last number of everybody who has entered a line.
+    LineUsers,
+    /// Who has entered a line, in order.
+    LinePeople,
+    /// When the places of a line were entered and seen, and what became of them.
+    LineMarks,
+    /// Which places of a line were left.
+    LineGone,
+    /// How many places of a line were left or are admitted, in each block of them.
+    LineGaps,
+    /// Who is admitted from a line, by the end of their time.
+    LineActive,
+    /// How long those waited who were admitted lately.
+    LineWaits,
+    /// Who asked to admit people.
+    LineRequests,
 }
 
 impl Kind {
     /// All kinds there are.
-    pub const ALL: [Kind; 23] = [
+    pub const ALL: [Kind; 32] = [
         Kind::Mutex,
         Kind::MutexQueue,
         Kind::RwLock,
@@ -209,6 +227,15 @@ impl Kind {
         Kind::Order,
         Kind::OrderRecord,
         Kind::OrderAborted,
+        Kind::Line,
+        Kind::LineUsers,
+        Kind::LinePeople,
+        Kind::LineMarks,
+        Kind::LineGone,
+        Kind::LineGaps,
+        Kind::LineActive,
+        Kind::LineWaits,
+        Kind::LineRequests,
     ];
 
     const fn segment(self) -> &'static str {
@@ -236,6 +263,15 @@ impl Kind {
             Kind::Order => "order",
             Kind::OrderRecord => "order-record",
             Kind::OrderAborted => "order-aborted",
+            Kind::Line => "line",
+            Kind::LineUsers => "line-users",
+            Kind::LinePeople => "line-people",
+            Kind::LineMarks => "line-marks",
+            Kind::LineGone => "line-gone",
+            Kind::LineGaps => "line-gaps",
+            Kind::LineActive => "line-active",
+            Kind::LineWaits => "line-waits",
+            Kind::LineRequests => "line-requests",
         }
     }
 }
@@ -338,6 +374,12 @@ impl Keyspace {
     #[must_use]
     pub fn campaigns(&self, partition: u16) -> String {
         format!("{}:{{{partition}}}:campaigns", self.namespace)
+    }
+
+    /// The key of the list of a partition's lines.
+    #[must_use]
+    pub fn lines(&self, partition: u16) -> String {
+        format!("{}:{{{partition}}}:lines", self.namespace)
     }
 
     /// The key of the parts of orders that are under way in a partition.
@@ -466,6 +508,8 @@ mod tests {
             "-queue",
             "semaphore",
             "-size",
+            "line",
+            "-users",
             "a",
             "-members",
         ]);

@@ -29,6 +29,7 @@ use crate::error::StoreError;
 use crate::key::Name;
 
 mod latch;
+mod line;
 pub mod memory;
 mod mutex;
 mod news;
@@ -38,6 +39,12 @@ pub mod redis;
 mod stock;
 
 pub use self::latch::{LatchSet, LatchStatus, MAX_LATCH};
+pub use self::line::{
+    ADMITS_KEPT, Arrival, Arrivals, Crowd, Draw, Ending, Enter, EnterWish, LineAdmit, LineChange, LineDraw,
+    LineDrawn, LineEra, LineOpen, LineSecret, LineSecrets, LineState, LineStatus, LineTerms, LineTick,
+    MAX_ADMIT, MAX_CROWD, MAX_EARLY, MAX_LINE_CALL, MAX_LOOKED_AT, MAX_PASSED, MAX_SEEN, MAX_STAY, OVER_KEPT,
+    Standing, Tick, TickDone, TicketAt, Told,
+};
 pub use self::mutex::{
     Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MAX_TOGETHER,
     MutexStatus, Release, Renew, Renewal, Token,
@@ -55,10 +62,12 @@ pub use self::stock::{
     HoldStatus, HoldWish, Issue, IssueWish, JournalChange, JournalEntry, JournalPosition, JournalReader,
     JournalStanding, JournalTaken, MAX_BATCH, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderDecision,
     OrderItem, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish,
-    PartItem, Purchase, PurchaseWish, REQUEST_KEPT, Rebuild, Rebuilt, Reopen, Revoke, RevokeWish,
-    SENDING_KEPT, Seen, Sending, SettleWish, Settlement, Shortage, Terms, UserErase, UserShare,
+    PartItem, PassUse, Purchase, PurchaseWish, REQUEST_KEPT, Rebuild, Rebuilt, Reopen, Revoke, RevokeWish,
+    SENDING_KEPT, Seen, Sending, SettleWish, Settlement, Shortage, Terms, UsedPass, UserErase, UserShare,
 };
-pub(crate) use self::stock::{Counts, MAX_SWEEP, Switch, check_batch, check_orders, late_copy, not_open};
+pub(crate) use self::stock::{
+    Counts, MAX_SWEEP, PassDenial, Switch, check_batch, check_orders, late_copy, not_open,
+};
 
 /// What a store's method returns: a future that may be dropped. Dropping it before it is ready leaves the call in
 /// the state of [`StoreError::UnknownOutcome`].
@@ -184,6 +193,109 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Tells how `latch` stands.
     fn latch_read<'a>(&'a self, latch: &'a Name) -> Answer<'a, Option<LatchStatus>>;
 
+    /// Creates the line called `line`, or replaces its terms; the secrets are those of a new one. Changing the rate while it runs
+    /// takes effect with the next batch, at the latest one new `every` from now. Whether it is paused or closed stays.
+    fn line_open<'a>(
+        &'a self,
+        line: &'a Name,
+        terms: &'a LineTerms,
+        secrets: &'a LineSecrets,
+    ) -> Answer<'a, LineOpen>;
+
+    /// Pauses, resumes or closes `line`; how it is then, or `None` when there is none. What is closed stays closed.
+    fn line_change<'a>(&'a self, line: &'a Name, change: LineChange) -> Answer<'a, Option<LineState>>;
+
+    /// Lets the next ticks admit so many of those who wait now (1 to [`MAX_CROWD`]), beyond the rate and also while paused, but
+    /// never more than may be active. The same request again, among the last [`ADMITS_KEPT`], is not noted again. `None` when
+    /// there is no such line.
+    fn line_admit<'a>(
+        &'a self,
+        line: &'a Name,
+        count: u32,
+        request: &'a Token,
+    ) -> Answer<'a, Option<LineAdmit>>;
+
+    /// Tells how `line` stands, or `None` when there is none.
+    fn line_read<'a>(&'a self, line: &'a Name) -> Answer<'a, Option<LineStatus>>;
+
+    /// The lines of a partition after the given one, in a fixed order, at most so many.
+    fn line_list<'a>(
+        &'a self,
+        partition: u16,
+        after: Option<&'a Name>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Name>>;
+
+    /// Removes a line that is closed, with everybody in it: whether there is none now. One that is not closed stays.
+    fn line_forget<'a>(&'a self, line: &'a Name) -> Answer<'a, bool>;
+
+    /// Lets users into `line`, at most [`MAX_LINE_CALL`], in their order; answers in the same order. Whoever is in it already
+    /// keeps the number and counts as seen; so does the second mention of a user. Whoever is over gets a new number.
+    ///
+    /// `None`, here and in all calls that name an edition: there is no such line, or it is of another edition, and nothing has
+    /// happened. [`line_read`](Self::line_read) knows.
+    fn line_enter<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        wishes: &'a [EnterWish],
+    ) -> Answer<'a, Option<Told<Enter>>>;
+
+    /// Lets the line go on: notes who is there, ends what is over, and admits those who are next, if a batch is due. At most one
+    /// batch per call, and never a second one within `every`, whoever calls however often: the line's own time says when the next
+    /// one is due. A batch begins when it is due, somebody waits and at least one more may be active; what it has no room for then
+    /// (`max_active`) is forfeited. The head passes those who left and those who were not seen for longer than the grace
+    /// period, and stops where the batch ends.
+    ///
+    /// Nobody has to call it at a certain time, and it does no harm that several do.
+    fn line_tick<'a>(&'a self, line: &'a Name, edition: u64, tick: &'a Tick) -> Answer<'a, Option<LineTick>>;
+
+    /// Tells how it stands with tickets, at most [`MAX_LINE_CALL`], in their order; whoever shows one is seen. The time of somebody
+    /// who is admitted begins when the ticket is shown for the first time.
+    fn ticket_show<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        tickets: &'a [TicketAt],
+    ) -> Answer<'a, Option<Told<Standing>>>;
+
+    /// Ends a ticket that waits or is admitted; how it stands then. Again is told the same. While the places are drawn, nobody
+    /// who came early can leave: the answer is [`Standing::Early`], nothing has changed, and it has to be asked again when the line
+    /// is open.
+    fn ticket_leave<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>>;
+
+    /// Ends the time of somebody who is admitted, so that the next may come; how it stands then: unchanged, if the ticket is
+    /// not admitted.
+    fn ticket_finish<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>>;
+
+    /// Lets the time of somebody who is admitted begin anew (and counts as showing the ticket), up to [`MAX_STAY`] after the
+    /// ticket was shown first; how it stands then: unchanged, if the ticket is not admitted.
+    fn ticket_renew<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>>;
+
+    /// Those who came early, from the given number on, at most so many (and at most 4,096). Known from the opening until
+    /// [`OVER_KEPT`] after the last of them was passed. `None`: the line is not there, or not open, or has no pre-queue, or they
+    /// are forgotten.
+    fn line_arrivals<'a>(&'a self, line: &'a Name, from: u64, limit: usize) -> Answer<'a, Option<Arrivals>>;
+
+    /// Puts those who came early in order, and lets the line begin to admit. Their time of grace begins now. `None` when there is
+    /// no such line.
+    fn line_draw<'a>(&'a self, line: &'a Name, draw: &'a Draw) -> Answer<'a, Option<LineDraw>>;
+
     /// Returns when what `token` has of `lock` would survive the store's master, as far as the store was told to see to that:
     /// whether the token has it, then. It does not when the master that answers is another one than the one that gave it
     /// away, and has not heard of it. A store without replicas, or that was not told, knows of nothing to wait for.
@@ -197,8 +309,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// dropped. One listener per ear.
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing;
 
-    /// The partition that `campaign` belongs to. All wishes of one call must belong to one.
-    fn partition_of(&self, campaign: &Campaign) -> u16;
+    /// The partition that `home` belongs to: the name of a line, or [that of a campaign](Campaign::home). All wishes of one call
+    /// must belong to one.
+    fn partition_of(&self, home: &Name) -> u16;
 
     /// How many partitions there are, numbered from 0. Where there is one, every order is placed by `order_place`.
     fn partitions(&self) -> u16 {

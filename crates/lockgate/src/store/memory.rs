@@ -17,13 +17,15 @@ use tokio::sync::watch;
 
 use super::news::SharedListener;
 use super::{
-    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
-    CampaignStatus, EarId, EpochSettle, EpochStatus, Fence, Fences, Hearing, HoldId, HoldPlace, HoldSettle,
-    HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader, JournalStanding,
-    JournalTaken, LatchSet, LatchStatus, Listener, Lock, MAX_BATCH, MutexStatus, News, OrderPlace,
-    OrderStatus, OrderWish, PermitRenewal, Persistence, Pool, PoolStatus, Purchase, PurchaseWish, Rebuild,
-    Rebuilt, Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Share, Shrink,
-    Store, Terms, Token, UserErase, UserShare, check_batch, check_orders,
+    About, Acquire, Answer, Arrivals, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget,
+    CampaignOpen, CampaignStatus, Draw, EarId, Enter, EnterWish, EpochSettle, EpochStatus, Fence, Fences,
+    Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry,
+    JournalPosition, JournalReader, JournalStanding, JournalTaken, LatchSet, LatchStatus, LineAdmit,
+    LineChange, LineDraw, LineOpen, LineSecrets, LineState, LineStatus, LineTerms, LineTick, Listener, Lock,
+    MAX_BATCH, MutexStatus, News, OrderPlace, OrderStatus, OrderWish, PermitRenewal, Persistence, Pool,
+    PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke,
+    RevokeWish, Seen, Sending, SettleWish, Share, Shrink, Standing, Store, Terms, Tick, TicketAt, Token,
+    Told, UserErase, UserShare, check_batch, check_orders,
 };
 use crate::clock::{Clock, Moment, Timestamp};
 use crate::config::{Config, DEFAULT_CLAIM};
@@ -42,6 +44,7 @@ mod journal;
 mod keeping;
 mod large_map;
 mod latch;
+mod line;
 #[cfg(feature = "durable")]
 mod log;
 mod mutex;
@@ -51,6 +54,7 @@ mod queue;
 mod readers;
 mod shelf;
 mod stock;
+mod ticket;
 
 use self::journal::Journal;
 use self::readers::Readers;
@@ -72,6 +76,7 @@ struct State {
     ears: Ears,
     shelves: shelf::Shelves,
     orders: order::Orders,
+    lines: line::Lines,
     sendings: Sendings,
     journal: Journal,
     readers: Readers,
@@ -169,6 +174,7 @@ impl MemoryStore {
             ears: Ears::default(),
             shelves: shelf::Shelves::default(),
             orders: order::Orders::default(),
+            lines: line::Lines::default(),
             sendings: Sendings::default(),
             journal,
             readers: Readers::default(),
@@ -213,27 +219,41 @@ impl MemoryStore {
         self.once(sending, |stock| step(stock, wishes)).await
     }
 
-    #[cfg(not(feature = "durable"))]
     async fn stock_step<T>(
         &self,
         step: impl FnOnce(&mut Stock<'_>, &mut Sendings, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.take_stock_step(step).0
+        self.safely(|| self.take_stock_step(step)).await?
+    }
+
+    /// One step on a line. The answer comes when what it was computed from is safe.
+    async fn line_step<T>(&self, step: impl FnOnce(&mut line::Step<'_>) -> T) -> Result<T, StoreError> {
+        self.safely(|| {
+            let mut state = lock(&self.state);
+            // With the lock, so that later steps see later times: a line's own time goes by them.
+            let now = self.clock.wall();
+            let State { lines, journal, .. } = &mut *state;
+            let answer = step(&mut line::Step { lines, journal, now });
+            (answer, state.journal.mark())
+        })
+        .await
+    }
+
+    #[cfg(not(feature = "durable"))]
+    async fn safely<T>(&self, step: impl FnOnce() -> (T, Option<journal::Mark>)) -> Result<T, StoreError> {
+        Ok(step().0)
     }
 
     /// Also a denial, a replay and a read wait: what they say depends on what may not be on disk yet.
     #[cfg(feature = "durable")]
-    async fn stock_step<T>(
-        &self,
-        step: impl FnOnce(&mut Stock<'_>, &mut Sendings, Now) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let Some(safety) = &self.safety else { return self.take_stock_step(step).0 };
+    async fn safely<T>(&self, step: impl FnOnce() -> (T, Option<journal::Mark>)) -> Result<T, StoreError> {
+        let Some(safety) = &self.safety else { return Ok(step().0) };
         safety.check()?;
-        let (answer, mark) = self.take_stock_step(step);
+        let (answer, mark) = step();
         if let Some(mark) = mark {
             safety.wait(mark).await?;
         }
-        answer
+        Ok(answer)
     }
 
     /// Takes the step, and says how much of the journal its answer was computed from.
@@ -458,6 +478,112 @@ impl Store for MemoryStore {
         )
     }
 
+    fn line_open<'a>(
+        &'a self,
+        line: &'a Name,
+        terms: &'a LineTerms,
+        secrets: &'a LineSecrets,
+    ) -> Answer<'a, LineOpen> {
+        Box::pin(self.line_step(|step| line::line_open(step, line, terms, secrets)))
+    }
+
+    fn line_change<'a>(&'a self, line: &'a Name, change: LineChange) -> Answer<'a, Option<LineState>> {
+        Box::pin(self.line_step(move |step| line::line_change(step, line, change)))
+    }
+
+    fn line_admit<'a>(
+        &'a self,
+        line: &'a Name,
+        count: u32,
+        request: &'a Token,
+    ) -> Answer<'a, Option<LineAdmit>> {
+        Box::pin(async move {
+            super::line::check_crowd("count", count)?;
+            self.line_step(|step| line::line_admit(step, line, count, *request)).await
+        })
+    }
+
+    fn line_read<'a>(&'a self, line: &'a Name) -> Answer<'a, Option<LineStatus>> {
+        Box::pin(self.line_step(|step| line::line_read(step, line)))
+    }
+
+    fn line_list<'a>(&'a self, _: u16, after: Option<&'a Name>, limit: usize) -> Answer<'a, Vec<Name>> {
+        Box::pin(self.line_step(move |step| line::line_list(step.lines, after, limit)))
+    }
+
+    fn line_forget<'a>(&'a self, line: &'a Name) -> Answer<'a, bool> {
+        Box::pin(self.line_step(|step| line::line_forget(step, line)))
+    }
+
+    fn line_enter<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        wishes: &'a [EnterWish],
+    ) -> Answer<'a, Option<Told<Enter>>> {
+        Box::pin(async move {
+            super::line::check_line_call(wishes.len())?;
+            self.line_step(|step| line::line_enter(step, line, edition, wishes)).await
+        })
+    }
+
+    fn line_tick<'a>(&'a self, line: &'a Name, edition: u64, tick: &'a Tick) -> Answer<'a, Option<LineTick>> {
+        Box::pin(async move {
+            tick.check()?;
+            self.line_step(|step| line::line_tick(step, line, edition, tick)).await
+        })
+    }
+
+    fn ticket_show<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        tickets: &'a [TicketAt],
+    ) -> Answer<'a, Option<Told<Standing>>> {
+        Box::pin(async move {
+            super::line::check_line_call(tickets.len())?;
+            self.line_step(|step| ticket::ticket_show(step, line, edition, tickets)).await
+        })
+    }
+
+    fn ticket_leave<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        Box::pin(self.line_step(move |step| ticket::ticket_leave(step, line, edition, ticket)))
+    }
+
+    fn ticket_finish<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        Box::pin(self.line_step(move |step| ticket::ticket_finish(step, line, edition, ticket)))
+    }
+
+    fn ticket_renew<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        Box::pin(self.line_step(move |step| ticket::ticket_renew(step, line, edition, ticket)))
+    }
+
+    fn line_arrivals<'a>(&'a self, line: &'a Name, from: u64, limit: usize) -> Answer<'a, Option<Arrivals>> {
+        Box::pin(self.line_step(move |step| line::line_arrivals(step, line, from, limit)))
+    }
+
+    fn line_draw<'a>(&'a self, line: &'a Name, draw: &'a Draw) -> Answer<'a, Option<LineDraw>> {
+        Box::pin(async move {
+            draw.check()?;
+            self.line_step(|step| line::line_draw(step, line, draw)).await
+        })
+    }
+
     fn listen(&self, ear: EarId, listener: Arc<dyn Listener>) -> Hearing {
         let (tells, is_listening) = watch::channel(true);
         lock(&self.state).ears.0.insert(ear, Arc::clone(&listener));
@@ -465,7 +591,7 @@ impl Store for MemoryStore {
         Hearing::new(is_listening, Registration { state: Arc::clone(&self.state), ear, _is_listening: tells })
     }
 
-    fn partition_of(&self, _: &Campaign) -> u16 {
+    fn partition_of(&self, _: &Name) -> u16 {
         0
     }
 

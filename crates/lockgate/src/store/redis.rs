@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! ear.rs               hears what the scripts publish for this process
-//! mutex.rs permit.rs latch.rs campaign.rs coupon.rs deal.rs hold.rs order.rs order_across.rs journal.rs
+//! mutex.rs permit.rs latch.rs line.rs line_tick.rs ticket.rs campaign.rs coupon.rs deal.rs hold.rs order.rs order_across.rs journal.rs
 //!                      arguments in, answers out: one function per script
 //!   batch.rs           what the calls on the stock have in common
 //!   script.rs          EVALSHA, and EVAL when the server has forgotten
@@ -30,14 +30,15 @@ use crate::config::Config;
 use crate::error::{OpenError, StoreError};
 use crate::key::{Keyspace, Name};
 use crate::store::{
-    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
-    CampaignStatus, CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace,
-    HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader,
-    JournalStanding, JournalTaken, LatchSet, LatchStatus, Listener, Lock, MutexStatus, OrderDecision,
-    OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, PermitRenewal,
-    Pool, PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke,
-    RevokeWish, Seen, Sending, SettleWish, Settlement, Share, Shrink, Store, Terms, Token, UserErase,
-    UserShare,
+    About, Acquire, Answer, Arrivals, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget,
+    CampaignOpen, CampaignStatus, CommittedOrder, Draw, EarId, Enter, EnterWish, EpochSettle, EpochStatus,
+    Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry,
+    JournalPosition, JournalReader, JournalStanding, JournalTaken, LatchSet, LatchStatus, LineAdmit,
+    LineChange, LineDraw, LineOpen, LineSecrets, LineState, LineStatus, LineTerms, LineTick, Listener, Lock,
+    MutexStatus, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict,
+    OrderWish, PermitRenewal, Pool, PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew,
+    Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Share, Shrink, Standing,
+    Store, Terms, Tick, TicketAt, Token, Told, UserErase, UserShare,
 };
 
 mod batch;
@@ -53,6 +54,8 @@ mod journal;
 mod keeping;
 mod lane;
 mod latch;
+mod line;
+mod line_tick;
 mod link;
 mod mutex;
 mod order;
@@ -61,6 +64,7 @@ mod permit;
 mod replicas;
 mod script;
 mod switches;
+mod ticket;
 mod url;
 
 use self::ear::Stations;
@@ -268,6 +272,102 @@ impl Store for RedisStore {
         Box::pin(latch::latch_read(self, latch))
     }
 
+    fn line_open<'a>(
+        &'a self,
+        line: &'a Name,
+        terms: &'a LineTerms,
+        secrets: &'a LineSecrets,
+    ) -> Answer<'a, LineOpen> {
+        Box::pin(line::line_open(self, line, terms, secrets))
+    }
+
+    fn line_change<'a>(&'a self, line: &'a Name, change: LineChange) -> Answer<'a, Option<LineState>> {
+        Box::pin(line::line_change(self, line, change))
+    }
+
+    fn line_admit<'a>(
+        &'a self,
+        line: &'a Name,
+        count: u32,
+        request: &'a Token,
+    ) -> Answer<'a, Option<LineAdmit>> {
+        Box::pin(line::line_admit(self, line, count, request))
+    }
+
+    fn line_read<'a>(&'a self, line: &'a Name) -> Answer<'a, Option<LineStatus>> {
+        Box::pin(line::line_read(self, line))
+    }
+
+    fn line_list<'a>(
+        &'a self,
+        partition: u16,
+        after: Option<&'a Name>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Name>> {
+        Box::pin(line::line_list(self, partition, after, limit))
+    }
+
+    fn line_forget<'a>(&'a self, line: &'a Name) -> Answer<'a, bool> {
+        Box::pin(line::line_forget(self, line))
+    }
+
+    fn line_enter<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        wishes: &'a [EnterWish],
+    ) -> Answer<'a, Option<Told<Enter>>> {
+        Box::pin(ticket::line_enter(self, line, edition, wishes))
+    }
+
+    fn line_tick<'a>(&'a self, line: &'a Name, edition: u64, tick: &'a Tick) -> Answer<'a, Option<LineTick>> {
+        Box::pin(line_tick::line_tick(self, line, edition, tick))
+    }
+
+    fn ticket_show<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        tickets: &'a [TicketAt],
+    ) -> Answer<'a, Option<Told<Standing>>> {
+        Box::pin(ticket::ticket_show(self, line, edition, tickets))
+    }
+
+    fn ticket_leave<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        Box::pin(ticket::ticket_leave(self, line, edition, ticket))
+    }
+
+    fn ticket_finish<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        Box::pin(ticket::ticket_finish(self, line, edition, ticket))
+    }
+
+    fn ticket_renew<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        Box::pin(ticket::ticket_renew(self, line, edition, ticket))
+    }
+
+    fn line_arrivals<'a>(&'a self, line: &'a Name, from: u64, limit: usize) -> Answer<'a, Option<Arrivals>> {
+        Box::pin(line::line_arrivals(self, line, from, limit))
+    }
+
+    fn line_draw<'a>(&'a self, line: &'a Name, draw: &'a Draw) -> Answer<'a, Option<LineDraw>> {
+        Box::pin(line::line_draw(self, line, draw))
+    }
+
     fn replicated<'a>(&'a self, lock: &'a Lock, token: &'a Token) -> Answer<'a, bool> {
         Box::pin(replicas::replicated(self, lock, token))
     }
@@ -276,8 +376,8 @@ impl Store for RedisStore {
         ear::listen(&self.stations, &self.keys, ear, listener)
     }
 
-    fn partition_of(&self, campaign: &Campaign) -> u16 {
-        self.keys.partition_of(campaign.home())
+    fn partition_of(&self, home: &Name) -> u16 {
+        self.keys.partition_of(home)
     }
 
     fn partitions(&self) -> u16 {

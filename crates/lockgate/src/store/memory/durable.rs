@@ -17,11 +17,12 @@ impl MemoryStore {
     ///
     /// When another process uses the file, when it is no journal or damaged, or when it cannot be written.
     pub fn open(path: impl AsRef<Path>, config: &Config) -> Result<Self, OpenError> {
-        let (log, log::Replayed { shelves, orders, done, .. }, start) = log::open(path.as_ref())?;
+        let (log, log::Replayed { shelves, orders, lines, done, .. }, start) = log::open(path.as_ref())?;
         let mut store = Self::with_journal(config.clock.clone(), config.claim, Journal::OnDisk(log));
         {
             let mut state = lock(&store.state);
-            (state.shelves, state.orders, state.readers) = (shelves, orders, Readers::restored(done));
+            (state.shelves, state.orders, state.lines) = (shelves, orders, lines);
+            state.readers = Readers::restored(done);
         }
         let state = Arc::downgrade(&store.state);
         let rebuild = move |replayed| state.upgrade().is_some_and(|state| rebuild(&state, replayed));
@@ -54,8 +55,8 @@ fn rebuild(state: &Mutex<State>, replayed: log::Replayed) -> bool {
     if let Journal::OnDisk(log) = &mut state.journal {
         log.go_on_after(&replayed);
     }
-    let log::Replayed { shelves, orders, done, .. } = replayed;
+    let log::Replayed { shelves, orders, lines, done, .. } = replayed;
     (state.shelves, state.orders, state.sendings) = (shelves, orders, Sendings::default());
-    state.readers = Readers::restored(done);
+    (state.lines, state.readers) = (lines, Readers::restored(done));
     true
 }

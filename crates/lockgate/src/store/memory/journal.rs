@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::line::LineEvent;
 #[cfg(feature = "durable")]
 use super::log::Log;
 #[cfg(feature = "durable")]
@@ -52,10 +53,12 @@ enum StoredChange {
 impl StoredChange {
     fn new(change: JournalChange) -> Self {
         match change {
-            JournalChange::Issued { seq, mut users } if users.len() == 1 => match users.pop() {
-                Some(user) => Self::IssuedToOne { seq, user },
-                None => Self::Other(Box::new(JournalChange::Issued { seq, users })),
-            },
+            JournalChange::Issued { seq, mut users, passes } if users.len() == 1 && passes.is_empty() => {
+                match users.pop() {
+                    Some(user) => Self::IssuedToOne { seq, user },
+                    None => Self::Other(Box::new(JournalChange::Issued { seq, users, passes })),
+                }
+            }
             other => Self::Other(Box::new(other)),
         }
     }
@@ -65,7 +68,7 @@ impl Stored {
     fn at_position(&self, position: u64) -> JournalEntry {
         let change = match &self.change {
             StoredChange::IssuedToOne { seq, user } => {
-                JournalChange::Issued { seq: *seq, users: vec![user.clone()] }
+                JournalChange::Issued { seq: *seq, users: vec![user.clone()], passes: Vec::new() }
             }
             StoredChange::Other(change) => JournalChange::clone(change),
         };
@@ -114,6 +117,28 @@ impl Journal {
             }
             #[cfg(feature = "durable")]
             Journal::OnDisk(log) => log.note_done(group, through),
+        }
+    }
+
+    /// Something happened to a line, at that time of its own. In memory it is not kept.
+    pub(in crate::store::memory) fn note_line(&mut self, line: &Name, at_ms: u64, event: &LineEvent) {
+        match self {
+            Journal::Kept(_) => {
+                let _in_memory_only = (line, at_ms, event);
+            }
+            #[cfg(feature = "durable")]
+            Journal::OnDisk(log) => log.append_line(line, at_ms, event),
+        }
+    }
+
+    /// A line is no more.
+    pub(in crate::store::memory) fn forget_line(&mut self, line: &Name) {
+        match self {
+            Journal::Kept(_) => {
+                let _in_memory_only = line;
+            }
+            #[cfg(feature = "durable")]
+            Journal::OnDisk(log) => log.forget_line(line),
         }
     }
 

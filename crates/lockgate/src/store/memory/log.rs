@@ -22,6 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 
 use self::disk::Disk;
+use super::line::{LineEvent, Lines};
 use super::order::Orders;
 use super::shelf::Shelves;
 use crate::clock::Timestamp;
@@ -33,7 +34,10 @@ use crate::store::{Campaign, CampaignKind, JournalChange, JournalEntry, JournalP
 #[derive(Debug)]
 pub(in crate::store::memory) struct Log {
     shared: Arc<Shared>,
+    /// The position of the last entry of the stock.
     last: u64,
+    /// How many entries of stock and lines there were, since the file was opened.
+    noted: u64,
     generation: u64,
 }
 
@@ -50,10 +54,27 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Inbox {
     entries: Vec<JournalEntry>,
+    lines: Vec<LineNote>,
+    /// How many entries there were with the last of these.
+    noted: u64,
     reads: Vec<Read>,
     /// Up to where each group of readers is done.
     done: HashMap<Name, u64>,
     is_closed: bool,
+}
+
+/// Something to be written of a line.
+#[derive(Debug)]
+enum LineNote {
+    Happened {
+        line: Name,
+        at_ms: u64,
+        event: LineEvent,
+    },
+    /// It is no more: nothing of it is kept.
+    Forgotten {
+        line: Name,
+    },
 }
 
 /// Somebody wants to read the journal.
@@ -69,6 +90,7 @@ struct Read {
 struct Progress {
     /// How often the stock was rebuilt. A mark of an earlier generation will never be reached.
     generation: u64,
+    /// So many entries are on disk.
     safe: u64,
     /// Why the last commit failed, until the stock has been rebuilt.
     failed: Option<String>,
@@ -78,7 +100,7 @@ struct Progress {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store::memory) struct Mark {
     generation: u64,
-    position: u64,
+    noted: u64,
 }
 
 /// Tells when a mark is on disk. Cheap to clone.
@@ -90,6 +112,7 @@ pub(in crate::store::memory) struct Safety(Arc<Shared>);
 pub(in crate::store::memory) struct Replayed {
     pub(in crate::store::memory) shelves: Shelves,
     pub(in crate::store::memory) orders: Orders,
+    pub(in crate::store::memory) lines: Lines,
     /// Up to where each group of readers is done.
     pub(in crate::store::memory) done: Vec<(Name, u64)>,
     last: u64,
@@ -106,7 +129,7 @@ impl Replayed {
         self.last = position.major;
         self.last_at = Some(*at);
         self.shelves.apply(campaign, *at, change);
-        if let JournalChange::Bought { seq, user, quantity, request: Some(order) } = change
+        if let JournalChange::Bought { seq, user, quantity, request: Some(order), .. } = change
             && campaign.kind == CampaignKind::Sku
         {
             let item = OrderItem { sku: campaign.clone(), quantity: *quantity };
@@ -115,21 +138,29 @@ impl Replayed {
         Ok(())
     }
 
+    fn add_line(&mut self, line: &Name, at_ms: u64, event: &LineEvent) -> Result<(), String> {
+        self.lines.replay(line, at_ms, event)
+    }
+
     /// At its end it is not yet late enough for anything to be missed, and too late for what nobody can ask for any more.
     fn finish(mut self) -> Self {
         if let Some(last_at) = self.last_at {
             self.shelves.forget_until(last_at);
             self.orders.forget_old_ones(last_at);
         }
+        self.lines.finish_replay();
         self
     }
 }
 
 /// Opens the journal at `path` and reads it. The caller starts the writer when it has put the stock where it belongs.
 pub(in crate::store::memory) fn open(path: &Path) -> Result<(Log, Replayed, Start), OpenError> {
-    let disk = Disk::open(path)?;
+    let mut disk = Disk::open(path)?;
     let replayed = disk.replay().map_err(OpenError::Unfit)?;
-    let progress = Progress { safe: replayed.last, ..Progress::default() };
+    if let Err(why) = disk.shorten(&replayed.lines) {
+        tracing::warn!(%why, "the journal of the lines could not be shortened; it goes on as it is");
+    }
+    let progress = Progress::default();
     let shared = Arc::new(Shared {
         inbox: Mutex::default(),
         arrived: Condvar::new(),
@@ -137,7 +168,7 @@ pub(in crate::store::memory) fn open(path: &Path) -> Result<(Log, Replayed, Star
         #[cfg(any(test, feature = "testing"))]
         trouble: Mutex::default(),
     });
-    let log = Log { shared: Arc::clone(&shared), last: replayed.last, generation: 0 };
+    let log = Log { shared: Arc::clone(&shared), last: replayed.last, noted: 0, generation: 0 };
     Ok((log, replayed, Start { shared, disk }))
 }
 
@@ -171,11 +202,29 @@ impl Log {
         self.last += 1;
         let position = JournalPosition::new(self.last, 0);
         let entry = JournalEntry { position, campaign: campaign.clone(), rev, at, change };
-        self.shared.inbox().entries.push(entry);
+        self.note(|inbox| inbox.entries.push(entry));
+    }
+
+    pub(in crate::store::memory) fn append_line(&mut self, line: &Name, at_ms: u64, event: &LineEvent) {
+        let (line, event) = (line.clone(), event.clone());
+        self.note(|inbox| inbox.lines.push(LineNote::Happened { line, at_ms, event }));
+    }
+
+    pub(in crate::store::memory) fn forget_line(&mut self, line: &Name) {
+        let line = line.clone();
+        self.note(|inbox| inbox.lines.push(LineNote::Forgotten { line }));
+    }
+
+    fn note(&mut self, put: impl FnOnce(&mut Inbox)) {
+        self.noted += 1;
+        let mut inbox = self.shared.inbox();
+        inbox.noted = self.noted;
+        put(&mut inbox);
+        drop(inbox);
         self.shared.arrived.notify_one();
     }
 
-    /// The position of the last entry.
+    /// The position of the last entry of the stock.
     pub(in crate::store::memory) fn last(&self) -> u64 {
         self.last
     }
@@ -188,15 +237,18 @@ impl Log {
     }
 
     pub(in crate::store::memory) fn mark(&self) -> Mark {
-        Mark { generation: self.generation, position: self.last }
+        Mark { generation: self.generation, noted: self.noted }
     }
 
     /// The stock was rebuilt: what was appended since is gone, and whoever waits for it is told.
     pub(in crate::store::memory) fn go_on_after(&mut self, replayed: &Replayed) {
         self.generation += 1;
         self.last = replayed.last;
-        self.shared.inbox().entries.clear();
-        let progress = Progress { generation: self.generation, safe: self.last, failed: None };
+        let mut inbox = self.shared.inbox();
+        inbox.entries.clear();
+        inbox.lines.clear();
+        drop(inbox);
+        let progress = Progress { generation: self.generation, safe: self.noted, failed: None };
         self.shared.progress.send_replace(progress);
     }
 }
@@ -226,15 +278,13 @@ impl Safety {
     /// Returns when everything up to the mark is on disk.
     pub(in crate::store::memory) async fn wait(&self, mark: Mark) -> Result<(), StoreError> {
         let is_decided = |progress: &Progress| {
-            progress.generation != mark.generation
-                || progress.failed.is_some()
-                || progress.safe >= mark.position
+            progress.generation != mark.generation || progress.failed.is_some() || progress.safe >= mark.noted
         };
         let unknown =
             |why: &str| Err(StoreError::UnknownOutcome(format!("the journal could not be written: {why}")));
         let judge = |progress: &Progress| {
             // A later failure takes nothing back.
-            if progress.generation == mark.generation && progress.safe >= mark.position {
+            if progress.generation == mark.generation && progress.safe >= mark.noted {
                 return Ok(());
             }
             unknown(progress.failed.as_deref().unwrap_or("it has been read anew since"))

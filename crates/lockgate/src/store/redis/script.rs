@@ -11,11 +11,15 @@ use redis::{Arg, Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Valu
 
 use super::link::{Link, Request};
 use crate::error::StoreError;
-use crate::store::{COMMIT_WITHIN, MAX_QUANTITY, MAX_SWEEP, REQUEST_KEPT, SENDING_KEPT, UNSETTLED_KEPT};
+use crate::store::line::LONGEST_STEP;
+use crate::store::{
+    ADMITS_KEPT, COMMIT_WITHIN, MAX_ADMIT, MAX_EARLY, MAX_LOOKED_AT, MAX_PASSED, MAX_QUANTITY, MAX_STAY,
+    MAX_SWEEP, OVER_KEPT, REQUEST_KEPT, SENDING_KEPT, UNSETTLED_KEPT,
+};
 
 /// What scripts may include, by the line that does it.
 /// A file that includes another stands before it.
-const SHARED: [(&str, &str); 21] = [
+const SHARED: [(&str, &str); 26] = [
     ("-- include shared/positions.lua\n", include_str!("scripts/shared/positions.lua")),
     ("-- include shared/reading.lua\n", include_str!("scripts/shared/reading.lua")),
     ("-- include shared/batch.lua\n", include_str!("scripts/shared/batch.lua")),
@@ -28,6 +32,8 @@ const SHARED: [(&str, &str); 21] = [
     ("-- include shared/holds.lua\n", include_str!("scripts/shared/holds.lua")),
     ("-- include shared/shelf.lua\n", include_str!("scripts/shared/shelf.lua")),
     ("-- include shared/deny.lua\n", include_str!("scripts/shared/deny.lua")),
+    ("-- include shared/pass_use.lua\n", include_str!("scripts/shared/pass_use.lua")),
+    ("-- include shared/passes.lua\n", include_str!("scripts/shared/passes.lua")),
     ("-- include shared/put_aside.lua\n", include_str!("scripts/shared/put_aside.lua")),
     ("-- include shared/settling.lua\n", include_str!("scripts/shared/settling.lua")),
     ("-- include shared/standing.lua\n", include_str!("scripts/shared/standing.lua")),
@@ -37,6 +43,9 @@ const SHARED: [(&str, &str); 21] = [
     ("-- include shared/pool_state.lua\n", include_str!("scripts/shared/pool_state.lua")),
     ("-- include shared/pool.lua\n", include_str!("scripts/shared/pool.lua")),
     ("-- include shared/latch.lua\n", include_str!("scripts/shared/latch.lua")),
+    ("-- include shared/ticket.lua\n", include_str!("scripts/shared/ticket.lua")),
+    ("-- include shared/line.lua\n", include_str!("scripts/shared/line.lua")),
+    ("-- include shared/places.lua\n", include_str!("scripts/shared/places.lua")),
 ];
 
 /// The line in whose place the [`House`]'s rules stand.
@@ -51,15 +60,47 @@ const NO_QUARANTINE: &str = "local quarantine_us, quarantined_us = nil, 0\n";
 const STOCK: &str = "-- include the stock's rules\n";
 
 /// How a campaign's state is packed into a string: nine numbers, a switch and a stamp, see `scripts/shared/shelf.lua`.
+/// Behind them stands the name of the line whose pass it demands.
 const PACKING: &str = ">dddddddddBd";
 
 /// The rules of the stock, as lines of Lua.
 fn stock_rules() -> String {
     let (sending_kept_ms, request_kept_us) = (SENDING_KEPT.as_millis(), REQUEST_KEPT.as_micros());
     let (commit_within_us, unsettled_kept_us) = (COMMIT_WITHIN.as_micros(), UNSETTLED_KEPT.as_micros());
+    let max_stay_us = MAX_STAY.as_micros();
     format!(
         "local sending_kept_ms, request_kept_us, max_sweep, max_quantity, packing = {sending_kept_ms}, {request_kept_us}, {MAX_SWEEP}, {MAX_QUANTITY}, '{PACKING}'\n\
-         local commit_within_us, unsettled_kept_us = {commit_within_us}, {unsettled_kept_us}\n"
+         local commit_within_us, unsettled_kept_us, max_stay_us = {commit_within_us}, {unsettled_kept_us}, {max_stay_us}\n"
+    )
+}
+
+/// The line in whose place the rules of lines stand.
+const LINE: &str = "-- include the line's rules\n";
+
+/// How many numbers a line's state begins with: see `scripts/shared/line.lua`.
+const LINE_NUMBERS: usize = 36;
+
+/// How many of the recent waits and of the last eras of a line are kept.
+const WAITS_KEPT: usize = 128;
+const ERAS_KEPT: usize = 32;
+
+/// How many places of a line are counted together: what is forgotten of it are whole blocks.
+const BLOCK: usize = 32_768;
+
+/// How many places have to be over before they are forgotten, and how many people are forgotten by one call.
+const FORGOTTEN_AT_ONCE: usize = 65_536;
+const PEOPLE_AT_ONCE: usize = 2_048;
+
+/// The rules of lines, as lines of Lua.
+fn line_rules() -> String {
+    let (over_kept_us, max_stay_us) = (OVER_KEPT.as_micros(), MAX_STAY.as_micros());
+    let longest_step_us = LONGEST_STEP.as_micros();
+    format!(
+        "local line_packing, no_line = '>' .. string.rep('d', {LINE_NUMBERS}), string.rep('\\0', 8 * {LINE_NUMBERS})\n\
+         local over_kept_us, max_stay_us, longest_step_us = {over_kept_us}, {max_stay_us}, {longest_step_us}\n\
+         local max_admit, max_looked_at, max_early, max_passed = {MAX_ADMIT}, {MAX_LOOKED_AT}, {MAX_EARLY}, {MAX_PASSED}\n\
+         local admits_kept, waits_kept, eras_kept, block = {ADMITS_KEPT}, {WAITS_KEPT}, {ERAS_KEPT}, {BLOCK}\n\
+         local forgotten_at_once, people_at_once = {FORGOTTEN_AT_ONCE}, {PEOPLE_AT_ONCE}\n"
     )
 }
 
@@ -136,6 +177,16 @@ scripts! {
     LatchCountDown = "latch_count_down",
     LatchRead = "latch_read",
     LatchSet = "latch_set",
+    LineAdmit = "line_admit",
+    LineArrivals = "line_arrivals",
+    LineChange = "line_change",
+    LineDraw = "line_draw",
+    LineEnter = "line_enter",
+    LineForget = "line_forget",
+    LineList = "line_list",
+    LineOpen = "line_open",
+    LineRead = "line_read",
+    LineTick = "line_tick",
     MutexAcquire = "mutex_acquire",
     MutexAcquireAll = "mutex_acquire_all",
     MutexBreak = "mutex_break",
@@ -159,6 +210,10 @@ scripts! {
     PermitResize = "permit_resize",
     PermitShrink = "permit_shrink",
     ShareRead = "share_read",
+    TicketFinish = "ticket_finish",
+    TicketLeave = "ticket_leave",
+    TicketRenew = "ticket_renew",
+    TicketShow = "ticket_show",
     UserErase = "user_erase",
 }
 
@@ -178,6 +233,7 @@ impl Complete {
         let source = file.replace(QUARANTINE.0, &house.quarantine());
         let source = SHARED.iter().fold(source, |source, (line, shared)| source.replace(line, shared));
         let source = source.replace(HOUSE, &house.rules()).replace(STOCK, &stock_rules());
+        let source = source.replace(LINE, &line_rules());
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { source, sha }
     }

@@ -4,15 +4,15 @@
 //! SELECT position, kind, name, rev, change FROM journal WHERE name = 'summer' ORDER BY rev;
 //! ```
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, ErrorCode, Row, params};
+use rusqlite::{Connection, ErrorCode, Row, Transaction, params};
 
-use super::Replayed;
+use super::super::line::{LineEvent, Lines};
+use super::{Inbox, LineNote, Replayed};
 use crate::clock::Timestamp;
 use crate::error::OpenError;
 use crate::key::Name;
@@ -21,11 +21,11 @@ use crate::store::{Campaign, CampaignKind, JournalEntry, JournalPosition};
 /// Tells our files from those of others: `lkgt`.
 const APPLICATION_ID: i32 = 0x6c6b_6774;
 
-/// The version before there were readers.
-const WITHOUT_READERS: i32 = 1;
+/// The versions before there were readers, and before there were lines.
+const OLDER: std::ops::RangeInclusive<i32> = 1..=2;
 
 /// The version of the tables below.
-const FORMAT: i32 = 2;
+const FORMAT: i32 = 3;
 
 const SCHEMA: &str = "
 CREATE TABLE journal (
@@ -47,6 +47,21 @@ CREATE TABLE IF NOT EXISTS readers (
 ) STRICT;
 ";
 
+/// What happened to lines, each in its own time.
+const LINES: &str = "
+CREATE TABLE IF NOT EXISTS lines (
+    position INTEGER PRIMARY KEY,
+    line     TEXT NOT NULL,
+    at_ms    INTEGER NOT NULL,
+    event    TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS lines_by_name ON lines (line);
+";
+
+/// A line of which so many events are kept, and more than twice as many as there are people in it, is written anew at the next
+/// opening.
+const WORTH_SHORTENING: u64 = 10_000;
+
 /// Before so many pages (4 KiB each) the write-ahead log is not carried over into the table: fewer syncs.
 const WAL_PAGES: u32 = 8_192;
 
@@ -59,6 +74,7 @@ pub(super) struct Disk {
 impl Disk {
     /// Opens the file, or makes it. Nobody else can open it meanwhile.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+        keep_to_ourselves(path);
         let connection = connect(path).map_err(|why| explain(path, &why))?;
         let disk = Self { path: path.to_owned(), connection };
         disk.check_format()?;
@@ -81,7 +97,7 @@ impl Disk {
             (pragma("application_id").map_err(unreadable)?, pragma("user_version").map_err(unreadable)?);
         match found {
             (APPLICATION_ID, FORMAT) => Ok(()),
-            (APPLICATION_ID, WITHOUT_READERS) => self.add_readers().map_err(unreadable),
+            (APPLICATION_ID, older) if OLDER.contains(&older) => self.add_tables().map_err(unreadable),
             (0, 0) if tables == 0 => self.create().map_err(unreadable),
             (APPLICATION_ID, other) => Err(OpenError::Unfit(format!(
                 "{} has format {other} and this version of Lockgate writes {FORMAT}; use the version that wrote it",
@@ -96,13 +112,14 @@ impl Disk {
 
     fn create(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {SCHEMA} {READERS} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; COMMIT;"
+            "BEGIN IMMEDIATE; {SCHEMA} {READERS} {LINES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT}; COMMIT;"
         ))
     }
 
-    fn add_readers(&self) -> rusqlite::Result<()> {
-        self.connection
-            .execute_batch(&format!("BEGIN IMMEDIATE; {READERS} PRAGMA user_version = {FORMAT}; COMMIT;"))
+    fn add_tables(&self) -> rusqlite::Result<()> {
+        self.connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {READERS} {LINES} PRAGMA user_version = {FORMAT}; COMMIT;"
+        ))
     }
 
     /// Opens the file anew after a failure. What is in the write-ahead log is written once more and synced: a sync that has
@@ -130,35 +147,16 @@ impl Disk {
         }
     }
 
-    /// Writes the entries in one transaction, and returns when they are synced.
-    pub(super) fn commit(
-        &mut self,
-        entries: &[JournalEntry],
-        done: &HashMap<Name, u64>,
-    ) -> Result<(), String> {
-        self.insert(entries, done).map_err(|why| why.to_string())
+    /// Writes all of it in one transaction, and returns when it is synced.
+    pub(super) fn commit(&mut self, work: &Inbox) -> Result<(), String> {
+        self.insert(work).map_err(|why| why.to_string())
     }
 
-    fn insert(&mut self, entries: &[JournalEntry], done: &HashMap<Name, u64>) -> rusqlite::Result<()> {
+    fn insert(&mut self, work: &Inbox) -> rusqlite::Result<()> {
+        let Inbox { entries, lines, done, .. } = work;
         let transaction = self.connection.transaction()?;
-        {
-            let mut insert =
-                transaction.prepare("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
-            for JournalEntry { position, campaign, rev, at, change } in entries {
-                let Campaign { kind, name, group } = campaign;
-                let change = serde_json::to_string(change)
-                    .map_err(|why| rusqlite::Error::ToSqlConversionFailure(Box::new(why)))?;
-                insert.execute(params![
-                    signed(position.major),
-                    kind.as_str(),
-                    group.as_ref().map(Name::as_str),
-                    name.as_str(),
-                    signed(*rev),
-                    signed(at.as_micros()),
-                    change
-                ])?;
-            }
-        }
+        insert_entries(&transaction, entries)?;
+        insert_lines(&transaction, lines)?;
         for (group, through) in done {
             let note = "INSERT OR REPLACE INTO readers VALUES (?1, ?2)";
             transaction.execute(note, params![group.as_str(), signed(*through)])?;
@@ -192,8 +190,51 @@ impl Disk {
             let entry = entry.map_err(|why| explain(why.to_string()))?;
             replayed.add(&entry).map_err(explain)?;
         }
+        self.replay_lines(&mut replayed).map_err(explain)?;
         replayed.done = self.done().map_err(|why| explain(why.to_string()))?;
         Ok(replayed.finish())
+    }
+
+    fn replay_lines(&self, replayed: &mut Replayed) -> Result<(), String> {
+        let explain = |why: rusqlite::Error| why.to_string();
+        let select = "SELECT line, at_ms, event FROM lines ORDER BY position";
+        let mut select = self.connection.prepare(select).map_err(explain)?;
+        let mut rows = select.query([]).map_err(explain)?;
+        while let Some(row) = rows.next().map_err(explain)? {
+            let (line, at_ms, event) = read_line_row(row).map_err(explain)?;
+            replayed.add_line(&line, at_ms, &event)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the lines anew that have far more events than people.
+    pub(super) fn shorten(&mut self, lines: &Lines) -> Result<(), String> {
+        self.shorten_lines(lines).map_err(|why| why.to_string())
+    }
+
+    fn shorten_lines(&mut self, lines: &Lines) -> rusqlite::Result<()> {
+        let counted = "SELECT line, count(*) FROM lines GROUP BY line HAVING count(*) >= ?1";
+        let mut long = Vec::new();
+        {
+            let mut select = self.connection.prepare(counted)?;
+            let rows = select.query_map([signed(WORTH_SHORTENING)], |row| {
+                Ok((row.get::<_, String>(0)?, unsigned(row.get(1)?)))
+            })?;
+            for row in rows {
+                let (line, events) = row?;
+                let line = Name::new("line", line).map_err(|why| bad(0, &why.to_string()))?;
+                long.extend(
+                    lines.snapshot(&line).filter(|(_, people, _)| events > 2 * people).map(|it| (line, it)),
+                );
+            }
+        }
+        let transaction = self.connection.transaction()?;
+        for (line, (at_ms, _, event)) in long {
+            let again =
+                [LineNote::Forgotten { line: line.clone() }, LineNote::Happened { line, at_ms, event }];
+            insert_lines(&transaction, &again)?;
+        }
+        transaction.commit()
     }
 
     fn done(&self) -> rusqlite::Result<Vec<(Name, u64)>> {
@@ -216,6 +257,16 @@ impl Disk {
     }
 }
 
+/// A new file can be read by nobody else: it holds the secrets of lines. Whatever goes wrong here goes wrong again when it is opened,
+/// and is explained there.
+fn keep_to_ourselves(path: &Path) {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path));
+}
+
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     // A store that was dropped a moment ago may still be closing the file.
@@ -230,6 +281,54 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
          BEGIN EXCLUSIVE; COMMIT;"
     ))?;
     Ok(connection)
+}
+
+fn insert_entries(transaction: &Transaction<'_>, entries: &[JournalEntry]) -> rusqlite::Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut insert = transaction.prepare("INSERT INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    for JournalEntry { position, campaign, rev, at, change } in entries {
+        let Campaign { kind, name, group } = campaign;
+        insert.execute(params![
+            signed(position.major),
+            kind.as_str(),
+            group.as_ref().map(Name::as_str),
+            name.as_str(),
+            signed(*rev),
+            signed(at.as_micros()),
+            written(change)?
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_lines(transaction: &Transaction<'_>, lines: &[LineNote]) -> rusqlite::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut insert = transaction.prepare("INSERT INTO lines (line, at_ms, event) VALUES (?1, ?2, ?3)")?;
+    for note in lines {
+        match note {
+            LineNote::Happened { line, at_ms, event } => {
+                insert.execute(params![line.as_str(), signed(*at_ms), written(event)?])?;
+            }
+            LineNote::Forgotten { line } => {
+                transaction.execute("DELETE FROM lines WHERE line = ?1", [line.as_str()])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn written(it: &impl serde::Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(it).map_err(|why| rusqlite::Error::ToSqlConversionFailure(Box::new(why)))
+}
+
+fn read_line_row(row: &Row<'_>) -> rusqlite::Result<(Name, u64, LineEvent)> {
+    let line = Name::new("line", row.get::<_, String>(0)?).map_err(|why| bad(0, &why.to_string()))?;
+    let event = serde_json::from_str(row.get_ref(2)?.as_str()?).map_err(|why| bad(2, &why.to_string()))?;
+    Ok((line, unsigned(row.get(1)?), event))
 }
 
 fn bad(column: usize, why: &str) -> rusqlite::Error {

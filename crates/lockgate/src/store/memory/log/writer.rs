@@ -1,6 +1,5 @@
 //! The thread that writes.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -9,8 +8,6 @@ use std::time::Duration;
 use super::disk::Disk;
 use super::{Inbox, Read, Replayed, Shared};
 use crate::error::StoreError;
-use crate::key::Name;
-use crate::store::JournalEntry;
 
 /// The first pause before the journal is read anew after a failure, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -43,13 +40,21 @@ impl Drop for Ending {
     }
 }
 
+impl Inbox {
+    /// Whether there is nothing to write.
+    fn is_written(&self) -> bool {
+        self.entries.is_empty() && self.lines.is_empty() && self.done.is_empty()
+    }
+}
+
 impl<R: FnMut(Replayed) -> bool> Writer<R> {
     fn run(mut self) {
         let _ending = Ending(Arc::clone(&self.shared));
         loop {
-            let Inbox { entries, reads, done, is_closed } = self.next_work();
-            if !(entries.is_empty() && done.is_empty())
-                && let Err(why) = self.commit(&entries, &done)
+            let mut work = self.next_work();
+            let reads = std::mem::take(&mut work.reads);
+            if !work.is_written()
+                && let Err(why) = self.commit(&work)
             {
                 self.fail(why.clone());
                 self.answer(reads, Some(&why));
@@ -59,7 +64,7 @@ impl<R: FnMut(Replayed) -> bool> Writer<R> {
                 continue;
             }
             self.answer(reads, None);
-            if is_closed {
+            if work.is_closed {
                 return;
             }
         }
@@ -68,29 +73,26 @@ impl<R: FnMut(Replayed) -> bool> Writer<R> {
     /// Waits until there is something to do, and takes all of it.
     fn next_work(&self) -> Inbox {
         let mut inbox = self.shared.inbox();
-        while inbox.entries.is_empty() && inbox.reads.is_empty() && inbox.done.is_empty() && !inbox.is_closed
-        {
+        while inbox.is_written() && inbox.reads.is_empty() && !inbox.is_closed {
             inbox = self.shared.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
         let is_closed = inbox.is_closed;
         Inbox { is_closed, ..std::mem::take(&mut *inbox) }
     }
 
-    fn commit(&mut self, entries: &[JournalEntry], done: &HashMap<Name, u64>) -> Result<(), String> {
+    fn commit(&mut self, work: &Inbox) -> Result<(), String> {
         #[cfg(any(test, feature = "testing"))]
         self.meet_trouble();
-        let result = self.disk.commit(entries, done);
+        let result = self.disk.commit(work);
         #[cfg(any(test, feature = "testing"))]
         let result = result.and_then(|()| self.meet_failed_sync());
         result?;
-        if let Some(last) = entries.last() {
-            self.shared.progress.send_modify(|progress| progress.safe = last.position.major);
-        }
+        self.shared.progress.send_modify(|progress| progress.safe = progress.safe.max(work.noted));
         Ok(())
     }
 
     fn fail(&self, why: String) {
-        tracing::error!(%why, "the journal could not be written; the stock is read anew from the disk");
+        tracing::error!(%why, "the journal could not be written; stock and lines are read anew from the disk");
         self.shared.progress.send_modify(|progress| progress.failed = Some(why));
     }
 

@@ -39,7 +39,7 @@ if shelf and shelf.stamp == stamp then
 end
 if step == 'begin' then
   redis.call('DEL', members, due)
-  redis.call('HSET', members, '', 'u<user> s<seq> h<hold> r<request>: who has what of this campaign of Lockgate')
+  redis.call('HSET', members, '', 'u<user> s<seq> h<hold> r<request> p<pass>: who has what of this campaign of Lockgate')
 end
 if step == 'begin' or not shelf then
   shelf = shelf_of(string.rep('\0', 72) .. '\1' .. string.rep('\0', 8), 2, named)
@@ -67,10 +67,18 @@ local function settle_again(state, seq)
   end
 end
 
+-- A pass as the journal has it: the admission and when it ends; or nothing.
+local function use_again(pass)
+  if pass ~= '' then
+    remember_pass(shelf, string.sub(pass, 1, 32), string.sub(pass, 33))
+  end
+end
+
 local apply = {
   opened = function()
     shelf.quantity, shelf.opens_at_us = tonumber(next_argument()), tonumber(next_argument())
     shelf.closes_at_us, shelf.per_user = tonumber(next_argument()), tonumber(next_argument())
+    shelf.line = next_argument()
   end,
   changed = function()
     local how, by = next_argument(), tonumber(next_argument())
@@ -80,6 +88,7 @@ local apply = {
   granted = function()
     local seq, user, quantity, request = next_argument(), next_argument(), tonumber(next_argument()), next_argument()
     grant_again(seq, user, quantity)
+    use_again(next_argument())
     if request ~= '' then
       local granted = share_of(shelf, user)
       redis.call('HSET', members, 'r' .. request, table.concat(
@@ -99,6 +108,7 @@ local apply = {
     redis.call('HSET', members, 'h' .. id, table.concat(
       {'held', text(quantity), expires_at_us, '0', text(remaining(shelf)), user}, ' '))
     do_at(shelf, tonumber(expires_at_us), 'g' .. id)
+    use_again(next_argument())
   end,
   confirmed = function()
     local seq, user, quantity = next_argument(), next_argument(), tonumber(next_argument())

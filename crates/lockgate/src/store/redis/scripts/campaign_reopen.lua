@@ -23,6 +23,11 @@ local run = arguments[#arguments]
 -- include shared/epoch.lua
 -- include shared/beginning.lua
 
+-- The same state under another stamp: see shared/shelf.lua.
+local function stamped(state, new_stamp)
+  return string.sub(state, 1, 73) .. struct.pack('>d', new_stamp) .. string.sub(state, 82)
+end
+
 local function reopen(key, named, seen)
   local state = redis.call('GET', key)
   local rev = state and struct.unpack('>d', state, 33) or 0
@@ -33,7 +38,7 @@ local function reopen(key, named, seen)
   -- Also what was trusted is not any more when somebody has seen more of it: it was opened anew, or rolled back, before anybody
   -- noticed. And what is not trusted under this run must not be under an earlier one: a server may come back into its office.
   if state and its_stamp ~= 0 then
-    state = string.sub(state, 1, 73) .. struct.pack('>d', 0)
+    state = stamped(state, 0)
     redis.call('SET', key, state)
   end
   local marked = tonumber(redis.call('HGET', marks, named) or 0)
@@ -48,7 +53,7 @@ local function reopen(key, named, seen)
   elseif decides == '0' or now_us - since_us < grace_us then
     return 'early ' .. text(math.max(since_us + grace_us - now_us, 0))
   end
-  redis.call('SET', key, string.sub(state, 1, 73) .. struct.pack('>d', stamp))
+  redis.call('SET', key, stamped(state, stamp))
   redis.call('HDEL', marks, named)
   return 'open ' .. text(rev)
 end

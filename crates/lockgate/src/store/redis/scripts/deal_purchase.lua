@@ -6,7 +6,7 @@
 --                         shared/shelf.lua
 --                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
--- ARGV[2]  passes         reserved for the passes of a line: empty
+-- ARGV[2]  passes         that are shown: see shared/passes.lua; empty when none is
 -- ARGV[3]  campaigns      how many deals there are
 -- ARGV[..] arguments      how the journal calls each deal; then per wish: which deal, user, quantity, request or nothing
 --                         and last, in every call: the run, see shared/epoch.lua
@@ -15,6 +15,7 @@
 --          bought seq purchased remaining
 --          already seq purchased remaining     as this request was answered before
 --          reused                              the same request with another user or quantity
+--          pass-required, pass-invalid, pass-expired, pass-used
 --          limit taken per_user
 --          sold-out remaining
 --          not-open opens_at_us, paused, closed, unknown, recovering
@@ -28,6 +29,7 @@ local passes = ARGV[2]
 local campaigns = tonumber(ARGV[3])
 -- include the stock's rules
 -- include shared/batch.lua
+-- include shared/pass_use.lua
 
 local function replay(shelf, user, quantity, request)
   local before = request ~= '' and redis.call('HGET', shelf.members, 'r' .. request)
@@ -41,10 +43,11 @@ local function replay(shelf, user, quantity, request)
   return table.concat({'already', seq, purchased, left}, ' ')
 end
 
-local function purchase(shelf, user, quantity, request)
+local function purchase(shelf, wish, user, quantity, request)
   local state = state_of(shelf)
-  if state ~= 'open' then
-    return state
+  local denied = state ~= 'open' and state or deny_pass(shelf, wish)
+  if denied then
+    return denied
   end
   local granted, held = share_of(shelf, user)
   if shelf.per_user > 0 and granted + held + quantity > shelf.per_user then
@@ -54,7 +57,8 @@ local function purchase(shelf, user, quantity, request)
   end
   local seq = grant(shelf, user, quantity)
   local numbers = table.concat({seq, text(granted + quantity), text(remaining(shelf))}, ' ')
-  record(shelf, 'bought', 'seq', seq, 'user', user, 'quantity', text(quantity), 'request', request)
+  record_using(use_pass(shelf, wish), shelf, 'bought', 'seq', seq, 'user', user, 'quantity', text(quantity),
+    'request', request)
   if request ~= '' then
     redis.call('HSET', shelf.members, 'r' .. request, table.concat({text(quantity), numbers, user}, ' '))
     do_at(shelf, now_us() + request_kept_us, 'fr' .. request)
@@ -68,6 +72,6 @@ for place = at, wishes_end, 4 do
   local quantity, request = tonumber(arguments[place + 2]), arguments[place + 3]
   answers[#answers + 1] = not shelf and denied[tonumber(arguments[place])]
     or replay(shelf, user, quantity, request)
-    or purchase(shelf, user, quantity, request)
+    or purchase(shelf, (place - at) / 4 + 1, user, quantity, request)
 end
 return finish(answers)

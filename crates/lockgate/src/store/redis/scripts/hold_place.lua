@@ -6,7 +6,7 @@
 --                         shared/shelf.lua
 --                         and last, in every call: epoch (see epoch_settle.lua) and marks (see campaign_reopen.lua)
 -- ARGV[1]  number         of this batch in its slot
--- ARGV[2]  passes         reserved for the passes of a line: empty
+-- ARGV[2]  passes         that are shown: see shared/passes.lua; empty when none is
 -- ARGV[3]  campaigns      how many campaigns there are
 -- ARGV[..] arguments      how the journal calls each campaign; then per wish: which campaign, hold, user, quantity, ttl_us
 --                         and last, in every call: the run, see shared/epoch.lua
@@ -15,6 +15,7 @@
 --          held expires_at_us remaining        also when this hold was placed before
 --          reused                              the same hold with another user or quantity
 --          already seq                         the user has the coupon
+--          pass-required, pass-invalid, pass-expired, pass-used
 --          limit taken per_user
 --          sold-out remaining
 --          not-open opens_at_us, paused, closed, unknown, recovering
@@ -28,6 +29,7 @@ local passes = ARGV[2]
 local campaigns = tonumber(ARGV[3])
 -- include the stock's rules
 -- include shared/batch.lua
+-- include shared/pass_use.lua
 -- include shared/put_aside.lua
 
 local function replay(shelf, id, user, quantity)
@@ -40,19 +42,23 @@ local function replay(shelf, id, user, quantity)
   return table.concat({'held', before.expires_at_us, before.left}, ' ')
 end
 
--- What denies it for want of a seat, of the user's share or of stock; or nil.
-local function deny_for_want(shelf, user, quantity)
+-- What denies it for want of the user's share, of a pass or of stock; or nil.
+local function deny_for_want(shelf, wish, user, quantity)
   local granted, held, per_user = 0, 0, shelf.per_user
   if shelf.is_coupon then
     local seat = redis.call('HGET', shelf.members, 'u' .. user)
     if seat and string.sub(seat, 1, 1) ~= 'h' then
+      -- Before any pass is looked at: the one that it was had for is used.
       return 'already ' .. seat
     end
     held, per_user = seat and 1 or 0, 1
   else
     granted, held = share_of(shelf, user)
   end
-  if per_user > 0 and granted + held + quantity > per_user then
+  local denied = deny_pass(shelf, wish)
+  if denied then
+    return denied
+  elseif per_user > 0 and granted + held + quantity > per_user then
     return 'limit ' .. text(granted + held) .. ' ' .. text(per_user)
   elseif remaining(shelf) < quantity then
     return 'sold-out ' .. text(remaining(shelf))
@@ -60,14 +66,14 @@ local function deny_for_want(shelf, user, quantity)
   return nil
 end
 
-local function place_hold(shelf, id, user, quantity, ttl_us)
+local function place_hold(shelf, wish, id, user, quantity, ttl_us)
   local state = state_of(shelf)
-  local denied = state ~= 'open' and state or deny_for_want(shelf, user, quantity)
+  local denied = state ~= 'open' and state or deny_for_want(shelf, wish, user, quantity)
   if denied then
     return denied
   end
   local expires_at_us = text(now_us() + ttl_us)
-  local left = put_aside(shelf, id, user, quantity, expires_at_us)
+  local left = put_aside(shelf, id, user, quantity, expires_at_us, nil, use_pass(shelf, wish))
   do_at(shelf, now_us() + ttl_us, 'g' .. id)
   return table.concat({'held', expires_at_us, left}, ' ')
 end
@@ -78,6 +84,6 @@ for place = at, wishes_end, 5 do
   local quantity, ttl_us = tonumber(arguments[place + 3]), tonumber(arguments[place + 4])
   answers[#answers + 1] = not shelf and denied[tonumber(arguments[place])]
     or replay(shelf, id, user, quantity)
-    or place_hold(shelf, id, user, quantity, ttl_us)
+    or place_hold(shelf, (place - at) / 5 + 1, id, user, quantity, ttl_us)
 end
 return finish(answers)

@@ -7,6 +7,12 @@ local function do_at(shelf, at_us, what)
   shelf.is_changed = true
 end
 
+-- The pass of that admission was used. A renewed one ends later, but nobody has one for longer than that.
+local function remember_pass(shelf, jti, expires_at_us)
+  redis.call('HSET', shelf.members, 'p' .. jti, expires_at_us)
+  do_at(shelf, tonumber(expires_at_us) + max_stay_us, 'fp' .. jti)
+end
+
 -- What a user has and what is held for the user: not of a coupon.
 local function share_of(shelf, user)
   local share = redis.call('HGET', shelf.members, 'u' .. user)
