@@ -30,7 +30,7 @@ mod counter;
 mod coupon;
 mod deal;
 mod hold;
-mod operation;
+pub(crate) mod operation;
 mod order;
 
 pub(crate) use self::counter::Counter;
@@ -41,6 +41,6 @@ pub(crate) use self::order::resolve_all;
 pub use self::order::{Order, Sku};
 pub use crate::store::{
     CampaignChanged, CampaignOpen, CampaignState, CampaignStatus, HoldId, HoldPlace, HoldSettle, HoldState,
-    HoldStatus, Issue, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderPlace, OrderStatus, Purchase,
+    HoldStatus, Issue, MAX_HOLD, MAX_ORDER_ITEMS, MAX_QUANTITY, OrderPlace, OrderStatus, PassUse, Purchase,
     REQUEST_KEPT, Revoke, Shortage, Terms, UserShare,
 };

@@ -4,6 +4,7 @@ use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::StatusCode;
 use lockgate::clock::Timestamp;
+use lockgate::key::Name;
 use lockgate::stock::{CampaignOpen, CampaignStatus, Issue, Terms};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,6 +21,8 @@ pub(crate) struct PutCoupon {
     quantity: u64,
     opens_at: Option<Rfc3339>,
     closes_at: Option<Rfc3339>,
+    /// The line whose pass it demands.
+    line: Option<String>,
 }
 
 /// How a coupon stands.
@@ -35,6 +38,8 @@ pub(crate) struct CouponBody {
     opens_at: Option<Rfc3339>,
     #[serde(skip_serializing_if = "Option::is_none")]
     closes_at: Option<Rfc3339>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
 }
 
 impl CouponBody {
@@ -48,6 +53,7 @@ impl CouponBody {
             state: status.state.as_str(),
             opens_at: status.opens_at.map(Rfc3339),
             closes_at: status.closes_at.map(Rfc3339),
+            line: status.line.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -60,7 +66,11 @@ pub(crate) async fn put_coupon(
     Json(body): Json<PutCoupon>,
 ) -> Result<(StatusCode, JsonBody<CouponBody>), Problem> {
     let time = |time: Option<Rfc3339>| time.map(|Rfc3339(time)| time);
-    let terms = Terms::new(body.quantity)?.between(time(body.opens_at), time(body.closes_at))?;
+    let mut terms = Terms::new(body.quantity)?.between(time(body.opens_at), time(body.closes_at))?;
+    if let Some(line) = body.line {
+        check_id("line", &line)?;
+        terms = terms.demanding_pass_of(Name::new("line", line)?);
+    }
     match state.gate.coupon(&id)?.open(&terms).await? {
         CampaignOpen::Created(status) => Ok((StatusCode::CREATED, JsonBody(CouponBody::new(id, &status)))),
         CampaignOpen::Changed(status) => Ok((StatusCode::OK, JsonBody(CouponBody::new(id, &status)))),
@@ -139,8 +149,36 @@ fn denial(denied: Issue) -> Problem {
             "Confirm or cancel the hold.",
         )
         .with("hold", json!(hold.to_string())),
+        Issue::PassRequired | Issue::PassInvalid | Issue::PassExpired | Issue::PassUsed => {
+            pass_denied(denied)
+        }
         _ => Problem::new(StatusCode::CONFLICT, "sold-out", "The coupon is sold out", "None is left."),
     }
+}
+
+/// Why the pass does not do; without one of these words, none was shown.
+fn pass_denied(denied: Issue) -> Problem {
+    let (code, title, detail) = match denied {
+        Issue::PassInvalid => (
+            "pass-invalid",
+            "The pass is not valid here",
+            "It is of another line, or another user's; show the one that this user was given by the coupon's line.",
+        ),
+        Issue::PassExpired => {
+            ("pass-expired", "The pass is over", "Renew it while the turn lasts, or enter the line again.")
+        }
+        Issue::PassUsed => (
+            "pass-used",
+            "The pass was used before",
+            "Each turn in the line is good for one; enter the line again.",
+        ),
+        _ => (
+            "pass-required",
+            "The coupon demands a pass",
+            "Enter its line, and show the pass in the header Lockgate-Pass when it is your turn.",
+        ),
+    };
+    Problem::new(StatusCode::FORBIDDEN, code, title, detail)
 }
 
 fn not_open(opens_at: Timestamp) -> Problem {

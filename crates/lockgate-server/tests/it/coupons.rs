@@ -78,3 +78,21 @@ async fn a_quantity_below_what_is_issued_is_refused_and_changes_nothing() {
     assert_eq!(refused.body["issued"], 2);
     client.get("/v1/coupons/w").await.expect(200, &before);
 }
+
+#[tokio::test]
+async fn a_coupon_may_demand_the_pass_of_a_line() {
+    let client = Client::admin();
+    let created = json!({
+        "id": "w", "quantity": 2, "issued": 0, "held": 0, "remaining": 2, "state": "open", "line": "tour",
+    });
+    client.put("/v1/coupons/w", json!({ "quantity": 2, "line": "tour" })).await.expect(201, &created);
+    client.get("/v1/coupons/w").await.expect(200, &created);
+    client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.expect_problem(403, "pass-required");
+    client
+        .put("/v1/coupons/w", json!({ "quantity": 2, "line": "no id" }))
+        .await
+        .expect_problem(400, "invalid");
+
+    client.put("/v1/coupons/w", json!({ "quantity": 2 })).await;
+    assert_eq!(client.post("/v1/coupons/w/issues", json!({ "user": "a" })).await.status, 201);
+}

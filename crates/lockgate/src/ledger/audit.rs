@@ -190,7 +190,7 @@ impl Ledger {
             for (campaign, status) in statuses {
                 let changes = in_flight.get(campaign).cloned().unwrap_or_default();
                 let known = known.get(campaign);
-                let mut audit = self.audit_one(store, campaign, *status, changes, known, &buried).await?;
+                let mut audit = self.audit_one(store, campaign, status, changes, known, &buried).await?;
                 let marked = marks.get(campaign).map_or(0, |mark| mark.saturating_sub(status.rev));
                 audit.forgotten = audit.forgotten.max(marked);
                 campaigns.push(audit);
@@ -220,7 +220,7 @@ impl Ledger {
         &self,
         store: &dyn Store,
         campaign: &Campaign,
-        status: CampaignStatus,
+        status: &CampaignStatus,
         mut in_flight: Changes,
         known: Option<&Known>,
         buried: &[Buried],

@@ -121,7 +121,7 @@ impl Ledger {
     ) -> Result<u64, LedgerError> {
         let known = self.known(campaign).await?;
         let status = store.campaign_read(campaign).await?;
-        if status.is_some_and(|status| status.state != CampaignState::Closed || status.held > 0) {
+        if status.as_ref().is_some_and(|status| status.state != CampaignState::Closed || status.held > 0) {
             return Err(LedgerError::Refused(format!("{campaign:?} is not over; close it first")));
         }
         let totals = self.book.totals(known.id, u64::MAX).await?;

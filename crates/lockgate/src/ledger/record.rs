@@ -104,7 +104,7 @@ impl Record {
             ..row(what)
         };
         rows.push(match change {
-            JournalChange::Issued { seq, users } => {
+            JournalChange::Issued { seq, users, .. } => {
                 let numbered = (rev..).zip(seq..).zip(users);
                 rows.extend(numbered.map(|((rev, seq), user)| Record {
                     rev,
@@ -126,14 +126,14 @@ impl Record {
                 let (word, by) = written_change(change);
                 Record { quantity: by, detail: Some(word.to_owned()), ..row(What::Changed) }
             }
-            JournalChange::Bought { seq, user, quantity, request } => Record {
+            JournalChange::Bought { seq, user, quantity, request, .. } => Record {
                 seq: Some(seq),
                 user: Some(user),
                 quantity: Some(quantity),
                 detail: request.map(|request| request.as_str().to_owned()),
                 ..row(What::Bought)
             },
-            JournalChange::Held { id, user, quantity, expires_at } => Record {
+            JournalChange::Held { id, user, quantity, expires_at, .. } => Record {
                 detail: Some(format!("{id} {}", expires_at.as_micros())),
                 ..of_hold(What::Held, None, user, quantity, id)
             },
@@ -159,7 +159,9 @@ impl Record {
                 JournalChange::Changed { change: read_change(self.detail.as_deref()?, self.quantity)? }
             }
             What::Lost => JournalChange::Lost { count: 1 },
-            What::Issued => JournalChange::Issued { seq: self.seq?, users: vec![self.owner()?] },
+            What::Issued => {
+                JournalChange::Issued { seq: self.seq?, users: vec![self.owner()?], passes: Vec::new() }
+            }
             What::Bought => {
                 let request = self.detail.as_deref().map(|request| Name::new("request", request).ok());
                 let request = match request {
@@ -171,6 +173,7 @@ impl Record {
                     user: self.owner()?,
                     quantity: self.quantity?,
                     request,
+                    pass: None,
                 }
             }
             What::Held => {
@@ -180,6 +183,7 @@ impl Record {
                     user: self.owner()?,
                     quantity: self.quantity?,
                     expires_at: Timestamp::from_micros(expires_at.parse().ok()?),
+                    pass: None,
                 }
             }
             What::Confirmed => JournalChange::Confirmed {
@@ -232,7 +236,8 @@ impl Record {
     }
 }
 
-/// Terms, as a row has them: `300 opens=9000000 closes=10000000 per_user=2`.
+/// Terms, as a row has them: `300 opens=9000000 closes=10000000 per_user=2 line=tour`. The line is last, because its name may
+/// hold anything.
 fn written(terms: &Terms) -> String {
     let mut text = terms.quantity.to_string();
     let parts = [
@@ -245,13 +250,24 @@ fn written(terms: &Terms) -> String {
             text.push_str(&format!(" {word}={number}"));
         }
     }
+    if let Some(line) = &terms.line {
+        text.push_str(&format!("{LINE}{line}"));
+    }
     text
 }
 
+const LINE: &str = " line=";
+
 fn read_terms(text: &str) -> Option<Terms> {
+    // Before the line there are only numbers and words of ours.
+    let (text, line) = text.split_once(LINE).map_or((text, None), |(text, line)| (text, Some(line)));
+    let line = match line {
+        Some(line) => Some(Name::new("line", line).ok()?),
+        None => None,
+    };
     let mut words = text.split(' ');
-    let mut terms =
-        Terms { quantity: words.next()?.parse().ok()?, opens_at: None, closes_at: None, per_user: None };
+    let quantity = words.next()?.parse().ok()?;
+    let mut terms = Terms { quantity, opens_at: None, closes_at: None, per_user: None, line };
     for word in words {
         let (word, number) = word.split_once('=')?;
         let number: u64 = number.parse().ok()?;
@@ -298,18 +314,31 @@ mod tests {
         let (id, user, quantity) = (HoldId::random(), name("a\0 b"), 7);
         let terms = Terms::new(300).unwrap().per_user(2).unwrap();
         let window =
-            terms.between(Some(Timestamp::from_millis(9)), Some(Timestamp::from_millis(10))).unwrap();
+            terms.clone().between(Some(Timestamp::from_millis(9)), Some(Timestamp::from_millis(10))).unwrap();
         let changes = [
-            JournalChange::Opened { terms },
+            JournalChange::Opened { terms: terms.clone() },
+            JournalChange::Opened { terms: terms.demanding_pass_of(name("a line=\0 per_user=9\n")) },
             JournalChange::Opened { terms: window },
             JournalChange::Changed { change: CampaignChange::Pause },
             JournalChange::Changed { change: CampaignChange::Resume },
             JournalChange::Changed { change: CampaignChange::Close },
             JournalChange::Changed { change: CampaignChange::Restock { by: 9 } },
-            JournalChange::Issued { seq: 4, users: vec![user.clone()] },
-            JournalChange::Bought { seq: 1, user: user.clone(), quantity, request: None },
-            JournalChange::Bought { seq: 1, user: user.clone(), quantity, request: Some(name("r 1")) },
-            JournalChange::Held { id, user: user.clone(), quantity, expires_at: Timestamp::from_micros(8) },
+            JournalChange::Issued { seq: 4, users: vec![user.clone()], passes: Vec::new() },
+            JournalChange::Bought { seq: 1, user: user.clone(), quantity, request: None, pass: None },
+            JournalChange::Bought {
+                seq: 1,
+                user: user.clone(),
+                quantity,
+                request: Some(name("r 1")),
+                pass: None,
+            },
+            JournalChange::Held {
+                id,
+                user: user.clone(),
+                quantity,
+                expires_at: Timestamp::from_micros(8),
+                pass: None,
+            },
             JournalChange::Confirmed { id, seq: 5, user: user.clone(), quantity },
             JournalChange::Cancelled { id, user: user.clone(), quantity },
             JournalChange::Expired { id, user: user.clone(), quantity },
@@ -334,7 +363,7 @@ mod tests {
     fn every_user_of_an_entry_is_a_row() {
         let users = ["a", "b", "c"].map(name).to_vec();
         let campaign = Campaign::new(CampaignKind::Coupon, name("c"));
-        let change = JournalChange::Issued { seq: 11, users };
+        let change = JournalChange::Issued { seq: 11, users, passes: Vec::new() };
         let (position, at) = (JournalPosition::START, Timestamp::from_millis(3));
         let mut rows = Vec::new();
         Record::all_of(JournalEntry { position, campaign, rev: 21, at, change }, &mut rows);
@@ -347,7 +376,7 @@ mod tests {
     #[test]
     fn only_an_erased_user_may_differ() {
         let campaign = Campaign::new(CampaignKind::Coupon, name("c"));
-        let change = JournalChange::Issued { seq: 1, users: vec![name("a")] };
+        let change = JournalChange::Issued { seq: 1, users: vec![name("a")], passes: Vec::new() };
         let (position, at) = (JournalPosition::START, Timestamp::from_millis(3));
         let mut rows = Vec::new();
         Record::all_of(JournalEntry { position, campaign, rev: 1, at, change }, &mut rows);

@@ -114,7 +114,7 @@ impl Ledger {
         for campaign in super::audit::campaigns(store, partition).await? {
             seen.insert(campaign, 0);
         }
-        for known in known.iter().filter(|known| store.partition_of(&known.campaign) == partition) {
+        for known in known.iter().filter(|known| store.partition_of(known.campaign.home()) == partition) {
             let last = self.book.last_rev(known.id).await?;
             // One of which retention has left nothing need not be there any more.
             if last > 0 || seen.contains_key(&known.campaign) {
@@ -276,7 +276,7 @@ impl Ledger {
         campaign: &Campaign,
     ) -> Result<Changes, LedgerError> {
         let (mut changes, mut rows) = (Changes::new(), Vec::new());
-        let (partition, mut after) = (store.partition_of(campaign), JournalPosition::START);
+        let (partition, mut after) = (store.partition_of(campaign.home()), JournalPosition::START);
         loop {
             let page = store.journal_read(partition, after, MAX_BATCH).await?;
             let Some(last) = page.last() else { return Ok(changes) };

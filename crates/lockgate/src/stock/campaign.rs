@@ -6,18 +6,24 @@ use super::Counter;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus, Revoke, RevokeWish, Sending,
-    Terms, UserShare,
+    Campaign, CampaignChange, CampaignChanged, CampaignOpen, CampaignStatus, PassUse, Revoke, RevokeWish,
+    Sending, Terms, UserShare,
 };
 
 /// A campaign and where it is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Handle {
-    pub(super) counter: Arc<Counter>,
+pub(crate) struct Handle {
+    pub(crate) counter: Arc<Counter>,
     pub(super) campaign: Campaign,
+    /// What is shown with every wish.
+    pub(super) pass: Option<PassUse>,
 }
 
 impl Handle {
+    pub(super) fn new(counter: Arc<Counter>, campaign: Campaign) -> Self {
+        Self { counter, campaign, pass: None }
+    }
+
     pub(super) async fn open(&self, terms: &Terms) -> Result<CampaignOpen, StoreError> {
         self.counter.store().campaign_open(&Sending::once(), &self.campaign, terms).await
     }
@@ -164,4 +170,22 @@ macro_rules! campaign_methods {
     };
 }
 
+/// The method that those share which can demand a pass.
+#[cfg(feature = "pass")]
+macro_rules! pass_methods {
+    () => {
+        /// The same, for somebody who was admitted by the line whose pass it [demands](crate::store::Terms::demanding_pass_of):
+        /// the pass is shown with every wish. The first grant uses it up, for good: revoking the grant or cancelling the hold
+        /// does not give it back. Whoever asks again for what was granted is told so, with the used pass or without.
+        #[must_use]
+        pub fn with_pass(&self, pass: &crate::line::pass::Pass) -> Self {
+            let mut shown = self.clone();
+            shown.handle.pass = Some(pass.into());
+            shown
+        }
+    };
+}
+
 pub(super) use campaign_methods;
+#[cfg(feature = "pass")]
+pub(super) use pass_methods;

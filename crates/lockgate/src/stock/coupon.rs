@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "pass")]
+use super::campaign::pass_methods;
 use super::campaign::{Handle, campaign_methods};
 use super::hold::{Hold, Reservation};
 use super::{Counter, HoldId, Issue};
@@ -28,15 +30,17 @@ use crate::store::{Campaign, CampaignKind, IssueWish, Sending};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Coupon {
-    pub(super) handle: Handle,
+    pub(crate) handle: Handle,
 }
 
 impl Coupon {
     pub(crate) fn new(counter: Arc<Counter>, name: Name) -> Self {
-        Self { handle: Handle { counter, campaign: Campaign::new(CampaignKind::Coupon, name) } }
+        Self { handle: Handle::new(counter, Campaign::new(CampaignKind::Coupon, name)) }
     }
 
     campaign_methods!();
+    #[cfg(feature = "pass")]
+    pass_methods!();
 
     /// Asks for one for `user`.
     ///
@@ -49,12 +53,32 @@ impl Coupon {
     /// Dropping the future leaves the outcome unknown, but nothing is lost: asking again answers
     /// [`Issue::AlreadyIssued`] if the user got one.
     pub async fn issue(&self, user: impl AsRef<str>) -> Result<Issue, StoreError> {
-        let wish = IssueWish { coupon: self.handle.campaign.clone(), user: Name::new("user", user)? };
-        self.handle.counter.issuing.ask(wish).await
+        let Handle { counter, campaign, pass } = &self.handle;
+        let wish = IssueWish { coupon: campaign.clone(), user: Name::new("user", user)?, pass: pass.clone() };
+        counter.issuing.ask(wish).await
+    }
+
+    /// Asks for one for `user`, who shows a pass: short for [`with_pass`](Self::with_pass) and [`issue`](Self::issue).
+    ///
+    /// # Errors
+    ///
+    /// As [`Coupon::issue`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Coupon::issue`]; whoever got one is told so, although the pass is used.
+    #[cfg(feature = "pass")]
+    pub async fn issue_with_pass(
+        &self,
+        user: impl AsRef<str>,
+        pass: &crate::line::pass::Pass,
+    ) -> Result<Issue, StoreError> {
+        self.with_pass(pass).issue(user).await
     }
 
     /// Issues to many at once, in their order: for taking over those who have one already, from wherever they were kept.
-    /// Doing it again changes nothing: whoever has one keeps the number.
+    /// Doing it again changes nothing: whoever has one keeps the number. No pass is shown, so a coupon that is to demand one
+    /// is opened with that demand afterwards.
     ///
     /// # Errors
     ///
@@ -64,7 +88,8 @@ impl Coupon {
     ///
     /// Dropping the future leaves the outcome unknown; doing it again finds out.
     pub async fn issue_to_all(&self, users: &[Name]) -> Result<Vec<Issue>, StoreError> {
-        let wish = |user: &Name| IssueWish { coupon: self.handle.campaign.clone(), user: user.clone() };
+        let wish =
+            |user: &Name| IssueWish { coupon: self.handle.campaign.clone(), user: user.clone(), pass: None };
         let wishes: Vec<_> = users.iter().map(wish).collect();
         self.handle.counter.store().coupon_issue(&Sending::once(), &wishes).await
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "pass")]
+use super::campaign::pass_methods;
 use super::campaign::{Handle, campaign_methods};
 use super::hold::{Hold, Reservation};
 use super::{Counter, HoldId, Purchase};
@@ -33,10 +35,12 @@ pub struct Deal {
 
 impl Deal {
     pub(crate) fn new(counter: Arc<Counter>, name: Name) -> Self {
-        Self { handle: Handle { counter, campaign: Campaign::new(CampaignKind::Deal, name) } }
+        Self { handle: Handle::new(counter, Campaign::new(CampaignKind::Deal, name)) }
     }
 
     campaign_methods!();
+    #[cfg(feature = "pass")]
+    pass_methods!();
 
     /// Buys so many for `user`, or none.
     ///
@@ -73,9 +77,10 @@ impl Deal {
     }
 
     async fn ask(&self, request: Option<Name>, user: Name, quantity: u64) -> Result<Purchase, StoreError> {
-        let wish = PurchaseWish { deal: self.handle.campaign.clone(), user, quantity, request };
+        let Handle { counter, campaign, pass } = &self.handle;
+        let wish = PurchaseWish { deal: campaign.clone(), user, quantity, request, pass: pass.clone() };
         wish.check()?;
-        self.handle.counter.purchasing.ask(wish).await
+        counter.purchasing.ask(wish).await
     }
 
     /// Puts so many aside for `user`, for at most `ttl`: see [`Hold`].

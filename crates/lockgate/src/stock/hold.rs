@@ -64,7 +64,8 @@ impl Hold {
         quantity: u64,
         ttl: Duration,
     ) -> Result<Reservation, StoreError> {
-        let wish = HoldWish { campaign: handle.campaign.clone(), id, user: user.clone(), quantity, ttl };
+        let (campaign, pass) = (handle.campaign.clone(), handle.pass.clone());
+        let wish = HoldWish { campaign, id, user: user.clone(), quantity, ttl, pass };
         wish.check()?;
         Ok(match handle.counter.holding.ask(wish).await? {
             HoldPlace::Held { expires_at, remaining } => {

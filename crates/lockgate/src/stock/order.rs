@@ -23,7 +23,7 @@ pub struct Sku {
 impl Sku {
     pub(crate) fn new(counter: Arc<Counter>, name: Name, group: Option<Name>) -> Self {
         let campaign = Campaign { group, ..Campaign::new(CampaignKind::Sku, name) };
-        Self { handle: Handle { counter, campaign } }
+        Self { handle: Handle::new(counter, campaign) }
     }
 
     campaign_methods!();

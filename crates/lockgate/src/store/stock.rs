@@ -18,6 +18,7 @@ mod journal;
 mod keeping;
 mod order;
 mod order_across;
+mod pass;
 mod sending;
 
 pub use self::campaign::{
@@ -41,6 +42,8 @@ pub(crate) use self::order_across::{COMMIT_WITHIN, UNSETTLED_KEPT};
 pub use self::order_across::{
     CommittedOrder, OrderDecision, OrderPart, OrderReserve, OrderSettle, OrderVerdict, PartItem,
 };
+pub(crate) use self::pass::PassDenial;
+pub use self::pass::{PassUse, UsedPass};
 pub use self::sending::{MAX_BATCH, SENDING_KEPT, Sending};
 pub(crate) use self::sending::{check_batch, check_orders, late_copy};
 

@@ -38,7 +38,7 @@ const COME_AGAIN: Duration = Duration::from_millis(100);
 
 /// Whether the items of an order live in several partitions.
 pub(super) fn is_across(store: &dyn Store, wish: &OrderWish) -> bool {
-    let mut partitions = wish.items().iter().map(|item| store.partition_of(&item.sku));
+    let mut partitions = wish.items().iter().map(|item| store.partition_of(item.sku.home()));
     let first = partitions.next();
     partitions.any(|partition| Some(partition) != first)
 }
@@ -135,7 +135,7 @@ impl Placing {
     async fn gives_back_what_is_short(&self, short: &[Shortage]) -> bool {
         let partition = |short: &Shortage| self.wish.items().get(short.item).map(|item| &item.sku);
         let skus = short.iter().filter_map(partition);
-        let mut partitions: Vec<_> = skus.map(|sku| self.store().partition_of(sku)).collect();
+        let mut partitions: Vec<_> = skus.map(|sku| self.store().partition_of(sku.home())).collect();
         partitions.sort_unstable();
         partitions.dedup();
         let mut given_back = 0;

@@ -198,7 +198,7 @@ pub(super) fn parts_of(
 ) -> Result<Vec<OrderPart>, StoreError> {
     let mut by_partition: BTreeMap<u16, Vec<PartItem>> = BTreeMap::new();
     for (place, (item, hold)) in items.iter().enumerate() {
-        let part = by_partition.entry(store.partition_of(&item.sku)).or_default();
+        let part = by_partition.entry(store.partition_of(item.sku.home())).or_default();
         part.push(PartItem { place, item: item.clone(), hold: *hold });
     }
     let part = |items| OrderPart::new(id.clone(), attempt, user.clone(), items);

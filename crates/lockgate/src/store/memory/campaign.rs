@@ -17,7 +17,7 @@ pub(super) fn campaign_open(stock: &mut Stock<'_>, campaign: &Campaign, terms: &
         return CampaignOpen::BelowIssued { issued };
     }
     if shelf.terms != *terms {
-        shelf.record(journal, *now, JournalChange::Opened { terms: *terms });
+        shelf.record(journal, *now, JournalChange::Opened { terms: terms.clone() });
     }
     CampaignOpen::Changed(shelf.status(*now))
 }

@@ -19,7 +19,8 @@ fn purchase(stock: &mut Stock<'_>, wish: &PurchaseWish) -> Purchase {
     }
     let seq = shelf.counts.seq + 1;
     let (user, quantity, request) = (wish.user.clone(), wish.quantity, wish.request.clone());
-    shelf.record(journal, *now, JournalChange::Bought { seq, user, quantity, request });
+    let pass = shelf.used_pass(wish.pass.as_ref());
+    shelf.record(journal, *now, JournalChange::Bought { seq, user, quantity, request, pass });
     let purchased = shelf.share_of(&wish.user).granted;
     Purchase::Bought { seq, purchased, remaining: shelf.remaining() }
 }
@@ -39,7 +40,10 @@ fn deny(shelf: &Shelf, now: Timestamp, wish: &PurchaseWish) -> Option<Purchase> 
         CampaignState::Paused => Purchase::Paused,
         CampaignState::Closed => Purchase::Closed,
         CampaignState::Recovering => Purchase::Recovering,
-        CampaignState::Open | CampaignState::SoldOut => return deny_for_want(shelf, wish),
+        CampaignState::Open | CampaignState::SoldOut => {
+            let denied = shelf.deny_pass(wish.pass.as_ref(), &wish.user, now).map(Purchase::from);
+            return denied.or_else(|| deny_for_want(shelf, wish));
+        }
     };
     Some(denied)
 }

@@ -19,7 +19,8 @@ fn place(stock: &mut Stock<'_>, wish: &HoldWish) -> HoldPlace {
         return denied;
     }
     let (id, user, quantity, expires_at) = (wish.id, wish.user.clone(), wish.quantity, *now + wish.ttl);
-    shelf.record(journal, *now, JournalChange::Held { id, user, quantity, expires_at });
+    let pass = shelf.used_pass(wish.pass.as_ref());
+    shelf.record(journal, *now, JournalChange::Held { id, user, quantity, expires_at, pass });
     HoldPlace::Held { expires_at, remaining: shelf.remaining() }
 }
 
@@ -37,15 +38,24 @@ fn deny(shelf: &Shelf, now: Timestamp, wish: &HoldWish) -> Option<HoldPlace> {
         CampaignState::Paused => HoldPlace::Paused,
         CampaignState::Closed => HoldPlace::Closed,
         CampaignState::Recovering => HoldPlace::Recovering,
-        CampaignState::Open | CampaignState::SoldOut => return deny_for_want(shelf, wish),
+        CampaignState::Open | CampaignState::SoldOut => {
+            let denied = deny_who_has_one(shelf, wish)
+                .or_else(|| shelf.deny_pass(wish.pass.as_ref(), &wish.user, now).map(HoldPlace::from));
+            return denied.or_else(|| deny_for_want(shelf, wish));
+        }
     };
     Some(denied)
 }
 
-fn deny_for_want(shelf: &Shelf, wish: &HoldWish) -> Option<HoldPlace> {
-    if let Place::Issued(seq) = shelf.place_of(&wish.user) {
-        return Some(HoldPlace::AlreadyIssued { seq });
+/// Before any pass is looked at: the one that it was had for is used.
+fn deny_who_has_one(shelf: &Shelf, wish: &HoldWish) -> Option<HoldPlace> {
+    match shelf.place_of(&wish.user) {
+        Place::Issued(seq) => Some(HoldPlace::AlreadyIssued { seq }),
+        Place::Free | Place::Held => None,
     }
+}
+
+fn deny_for_want(shelf: &Shelf, wish: &HoldWish) -> Option<HoldPlace> {
     let share = shelf.share_of(&wish.user);
     let (taken, remaining) = (share.granted + share.held, shelf.remaining());
     let limit = if wish.campaign.kind == CampaignKind::Coupon { Some(1) } else { shelf.terms.per_user };

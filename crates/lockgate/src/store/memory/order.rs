@@ -109,7 +109,7 @@ fn take(stock: &mut Stock<'_>, order: &OrderWish, item: &OrderItem) -> u64 {
     let Some(shelf) = shelves.at(&item.sku, journal, *now) else { return 0 };
     let (seq, user) = (shelf.counts.seq + 1, order.user.clone());
     let (quantity, request) = (item.quantity, Some(order.id.clone()));
-    shelf.record(journal, *now, JournalChange::Bought { seq, user, quantity, request });
+    shelf.record(journal, *now, JournalChange::Bought { seq, user, quantity, request, pass: None });
     orders.note(*now, &order.id, &order.user, item.clone(), seq);
     seq
 }

@@ -13,7 +13,8 @@ use crate::clock::Timestamp;
 use crate::key::Name;
 use crate::store::{
     Campaign, CampaignChange, CampaignKind, CampaignState, CampaignStatus, Counts, HoldId, HoldState, Issue,
-    JournalChange, MAX_SWEEP, REQUEST_KEPT, Switch, Terms, UserShare, not_open,
+    IssueWish, JournalChange, MAX_SWEEP, PassDenial, PassUse, REQUEST_KEPT, Switch, Terms, Token, UsedPass,
+    UserShare, not_open,
 };
 
 /// All campaigns of a store.
@@ -35,6 +36,8 @@ pub(in crate::store::memory) struct Shelf {
     grants: LargeMap<u64, (Name, u64)>,
     holds: HashMap<HoldId, Hold>,
     requests: HashMap<Name, Request>,
+    /// The admissions whose passes were used up, and when each may be forgotten.
+    passes: HashMap<Token, Timestamp>,
     /// What is to be done at which time.
     due: BTreeSet<(Timestamp, Due)>,
 }
@@ -82,6 +85,7 @@ enum Due {
     GiveBack(HoldId),
     ForgetHold(HoldId),
     ForgetRequest(Name),
+    ForgetPass(Token),
 }
 
 /// What a user has of a coupon.
@@ -130,8 +134,9 @@ impl Shelves {
         journal: &mut Journal,
         now: Timestamp,
     ) -> &mut Shelf {
-        let shelf = self.0.entry(campaign.clone()).or_insert_with(|| Shelf::new(campaign.clone(), *terms));
-        shelf.record(journal, now, JournalChange::Opened { terms: *terms });
+        let shelf =
+            self.0.entry(campaign.clone()).or_insert_with(|| Shelf::new(campaign.clone(), terms.clone()));
+        shelf.record(journal, now, JournalChange::Opened { terms: terms.clone() });
         shelf
     }
 
@@ -168,7 +173,7 @@ impl Shelves {
         let shelf = match (self.0.entry(campaign.clone()), change) {
             (Entry::Occupied(known), _) => known.into_mut(),
             (Entry::Vacant(place), JournalChange::Opened { terms }) => {
-                place.insert(Shelf::new(campaign.clone(), *terms))
+                place.insert(Shelf::new(campaign.clone(), terms.clone()))
             }
             // A journal begins with the opening; what does not was not written by us.
             (Entry::Vacant(_), _) => return,
@@ -189,6 +194,7 @@ impl Shelf {
             grants: LargeMap::default(),
             holds: HashMap::new(),
             requests: HashMap::new(),
+            passes: HashMap::new(),
             due: BTreeSet::new(),
         }
     }
@@ -207,43 +213,75 @@ impl Shelf {
 
     /// Gives the user a seat if there is one: found, taken and counted in one look-up. Every new seat must be written down
     /// by [`Shelf::record_issued`] in the same step.
-    pub(in crate::store::memory) fn issue(&mut self, state: CampaignState, user: &Name) -> Issue {
+    pub(in crate::store::memory) fn issue(
+        &mut self,
+        state: CampaignState,
+        now: Timestamp,
+        wish: &IssueWish,
+    ) -> (Issue, Option<UsedPass>) {
         let remaining = self.remaining();
-        let place = match self.seats.entry(user.clone()) {
+        // Only where one is demanded: a look at it costs as much as the rest.
+        let denied_pass = match self.terms.line {
+            None => None,
+            Some(_) => self.deny_pass(wish.pass.as_ref(), &wish.user, now),
+        };
+        let place = match self.seats.entry(wish.user.clone()) {
             Entry::Occupied(seat) => {
-                return match seat.get() {
+                let before = match seat.get() {
                     Seat::Issued(seq) => Issue::AlreadyIssued { seq: *seq },
                     Seat::Held(hold) => Issue::Held { hold: **hold },
                 };
+                return (before, None);
             }
             Entry::Vacant(place) => place,
         };
-        match state {
-            CampaignState::Scheduled => Issue::NotOpen { opens_at: not_open(&self.terms) },
-            CampaignState::Paused => Issue::Paused,
-            CampaignState::Closed => Issue::Closed,
-            CampaignState::Recovering => Issue::Recovering,
+        let denied = match (state, denied_pass) {
+            (CampaignState::Scheduled, _) => Issue::NotOpen { opens_at: not_open(&self.terms) },
+            (CampaignState::Paused, _) => Issue::Paused,
+            (CampaignState::Closed, _) => Issue::Closed,
+            (CampaignState::Recovering, _) => Issue::Recovering,
+            (_, Some(denied)) => denied.into(),
             _ if remaining == 0 => Issue::SoldOut,
-            CampaignState::Open | CampaignState::SoldOut => {
+            (CampaignState::Open | CampaignState::SoldOut, None) => {
                 self.counts.seq += 1;
                 self.counts.granted += 1;
                 place.insert(Seat::Issued(self.counts.seq));
-                Issue::Issued { seq: self.counts.seq, remaining: remaining - 1 }
+                let used = self.used_pass(wish.pass.as_ref());
+                used.iter().for_each(|pass| self.remember_pass(pass));
+                return (Issue::Issued { seq: self.counts.seq, remaining: remaining - 1 }, used);
             }
-        }
+        };
+        (denied, None)
     }
 
-    /// Writes down to whom [`Shelf::issue`] gave a seat, from the number `seq` on.
+    /// Writes down to whom [`Shelf::issue`] gave a seat.
     pub(in crate::store::memory) fn record_issued(
         &mut self,
         journal: &mut Journal,
         now: Timestamp,
-        seq: u64,
-        users: Vec<Name>,
+        issued: JournalChange,
     ) {
         let rev = self.counts.rev + 1;
-        self.counts.rev += users.len() as u64;
-        journal.append(&self.campaign, rev, now, JournalChange::Issued { seq, users });
+        self.counts.rev += issued.revs();
+        journal.append(&self.campaign, rev, now, issued);
+    }
+
+    /// Why the pass does not do, if one is demanded.
+    pub(in crate::store::memory) fn deny_pass(
+        &self,
+        pass: Option<&PassUse>,
+        user: &Name,
+        now: Timestamp,
+    ) -> Option<PassDenial> {
+        let line = self.terms.line.as_ref()?;
+        let is_used = |pass: &PassUse| self.passes.contains_key(&pass.jti);
+        PassDenial::of(pass, line, user, now)
+            .or_else(|| pass.is_some_and(is_used).then_some(PassDenial::Used))
+    }
+
+    /// What a grant uses up of the pass that was shown: nothing where none is demanded.
+    pub(in crate::store::memory) fn used_pass(&self, pass: Option<&PassUse>) -> Option<UsedPass> {
+        pass.filter(|_| self.terms.line.is_some()).map(PassUse::used)
     }
 
     pub(in crate::store::memory) fn status(&self, now: Timestamp) -> CampaignStatus {
@@ -338,6 +376,9 @@ impl Shelf {
             {
                 self.requests.remove(request);
             }
+            Due::ForgetPass(jti) if self.passes.get(jti) == Some(&at) => {
+                self.passes.remove(jti);
+            }
             _ => {}
         }
     }
@@ -366,22 +407,25 @@ impl Shelf {
     fn apply(&mut self, at: Timestamp, change: &JournalChange) {
         self.counts.rev += change.revs();
         match change {
-            JournalChange::Opened { terms } => self.terms = *terms,
+            JournalChange::Opened { terms } => self.terms = terms.clone(),
             JournalChange::Changed { change } => self.apply_change(*change),
-            JournalChange::Issued { seq, users } => {
+            JournalChange::Issued { seq, users, passes } => {
+                passes.iter().for_each(|pass| self.remember_pass(pass));
                 for (seq, user) in (*seq..).zip(users) {
                     self.counts.granted += 1;
                     self.grant(seq, user, 1);
                 }
             }
-            JournalChange::Bought { seq, user, quantity, request } => {
+            JournalChange::Bought { seq, user, quantity, request, pass } => {
+                pass.iter().for_each(|pass| self.remember_pass(pass));
                 self.counts.granted += quantity;
                 self.grant(*seq, user, *quantity);
                 if let Some(request) = request.as_ref().filter(|_| self.campaign.kind == CampaignKind::Deal) {
                     self.remember_request(at, request, *seq, user, *quantity);
                 }
             }
-            JournalChange::Held { id, user, quantity, expires_at } => {
+            JournalChange::Held { id, user, quantity, expires_at, pass } => {
+                pass.iter().for_each(|pass| self.remember_pass(pass));
                 self.counts.held += quantity;
                 self.take_hold(*id, user, *quantity, *expires_at);
             }
@@ -449,6 +493,11 @@ impl Shelf {
         let remembered = Request { user: user.clone(), quantity, seq, purchased, remaining, forget_at };
         self.requests.insert(request.clone(), remembered);
         self.due.insert((forget_at, Due::ForgetRequest(request.clone())));
+    }
+
+    fn remember_pass(&mut self, pass: &UsedPass) {
+        self.passes.insert(pass.jti, pass.forget_at());
+        self.due.insert((pass.forget_at(), Due::ForgetPass(pass.jti)));
     }
 
     fn take_hold(&mut self, id: HoldId, user: &Name, quantity: u64, expires_at: Timestamp) {

@@ -5,8 +5,8 @@ use super::guardian::Standing;
 use super::script::{Script, ScriptCall, not_understood};
 use crate::clock::Timestamp;
 use crate::error::{InvalidInput, StoreError};
-use crate::key::Kind;
-use crate::store::{Campaign, CampaignKind, Sending, late_copy};
+use crate::key::{Kind, Name};
+use crate::store::{Campaign, CampaignKind, MAX_QUANTITY, PassUse, Sending, Token, UsedPass, late_copy};
 
 /// The campaigns of a batch, each once.
 pub(super) struct Campaigns<'a> {
@@ -55,6 +55,18 @@ impl RedisStore {
         campaigns: &Campaigns<'_>,
         more_keys: impl IntoIterator<Item = String>,
     ) -> ScriptCall<'_> {
+        self.batch_with_passes(script, sending, "", campaigns, more_keys)
+    }
+
+    /// The same for wishes with which passes may be shown: see [`pack_passes`].
+    pub(super) fn batch_with_passes(
+        &self,
+        script: Script,
+        sending: &Sending,
+        passes: &str,
+        campaigns: &Campaigns<'_>,
+        more_keys: impl IntoIterator<Item = String>,
+    ) -> ScriptCall<'_> {
         let mut keys =
             vec![self.keys.journal(campaigns.partition), self.sending_key(campaigns.partition, sending)];
         for part in 0..3 {
@@ -62,7 +74,7 @@ impl RedisStore {
         }
         keys.extend(more_keys);
         keys.extend(self.epoch_keys(campaigns.partition));
-        let call = self.scripts.call(script, &keys).arg(sending.number).arg("").arg(campaigns.len());
+        let call = self.scripts.call(script, &keys).arg(sending.number).arg(passes).arg(campaigns.len());
         let call = campaigns.all.iter().fold(call, |call, campaign| call.arg(campaign.called()));
         call.telling_the_run()
     }
@@ -136,6 +148,48 @@ pub(super) fn pack(packed: &mut String, text: &str) {
     packed.push_str(text);
 }
 
+/// The passes that are shown with wishes, each with its wish's user, as `shared/passes.lua` reads them; nothing when there is
+/// none.
+pub(super) fn pack_passes<'a>(
+    wishes: impl Iterator<Item = (&'a Name, Option<&'a PassUse>)> + Clone,
+) -> String {
+    let mut packed = String::new();
+    if wishes.clone().all(|(_, pass)| pass.is_none()) {
+        return packed;
+    }
+    for (user, pass) in wishes {
+        let pass = pass.map_or_else(String::new, |pass| {
+            let is_own = if pass.user == *user { 'y' } else { 'n' };
+            format!("{is_own}{}{}", written_pass(&pass.used()), pass.line)
+        });
+        pack(&mut packed, &pass);
+    }
+    packed
+}
+
+/// How many digits the end of a pass has in the journal and in the members.
+const PASS_END_DIGITS: usize = 16;
+
+/// A used pass as the journal has it: the admission, and when it ends.
+pub(super) fn written_pass(pass: &UsedPass) -> String {
+    // Beyond the year 2255 nobody counts; and nobody verifies such a pass.
+    let expires_at = pass.expires_at.as_micros().min(MAX_QUANTITY);
+    format!("{}{expires_at:0PASS_END_DIGITS$}", pass.jti)
+}
+
+/// Undoes [`written_pass`], of any number of them one after the other.
+pub(super) fn read_passes(mut written: &str) -> Option<Vec<UsedPass>> {
+    let mut passes = Vec::new();
+    while !written.is_empty() {
+        let (pass, rest) = written.split_at_checked(32 + PASS_END_DIGITS)?;
+        let (jti, expires_at) = pass.split_at_checked(32)?;
+        let expires_at = Timestamp::from_micros(expires_at.parse().ok()?);
+        passes.push(UsedPass { jti: Token::parse(jti)?, expires_at });
+        written = rest;
+    }
+    Some(passes)
+}
+
 /// Undoes [`pack`].
 pub(super) fn unpack(mut packed: &str) -> Option<Vec<&str>> {
     let mut texts = Vec::new();
@@ -170,6 +224,16 @@ impl<'a> Line<'a> {
             *number = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| self.not_understood())?;
         }
         if words.next().is_some() { Err(self.not_understood()) } else { Ok(numbers) }
+    }
+
+    /// So many numbers after the word, and the text after them, if there is one.
+    pub(super) fn numbers_and_text<const N: usize>(&self) -> Result<([u64; N], Option<&'a str>), StoreError> {
+        let mut numbers = [0; N];
+        let mut words = self.parts().1.splitn(N + 1, ' ');
+        for number in &mut numbers {
+            *number = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| self.not_understood())?;
+        }
+        Ok((numbers, words.next()))
     }
 
     /// All numbers after the word.

@@ -26,7 +26,8 @@ pub(super) async fn campaign_open(
         .arg(terms.quantity)
         .arg(micros_or_zero(terms.opens_at))
         .arg(micros_or_zero(terms.closes_at))
-        .arg(terms.per_user.unwrap_or(0));
+        .arg(terms.per_user.unwrap_or(0))
+        .arg(terms.line.as_ref().map_or("", Name::as_str));
     let text = store.send_batch(call, &campaigns).await?;
     let line = Line::new(&text);
     match line.parts().0 {
@@ -116,7 +117,8 @@ pub(super) async fn share_read(
 
 /// What `shared/standing.lua` wrote, after the word.
 fn read_standing(line: &Line<'_>) -> Result<CampaignStatus, StoreError> {
-    let [quantity, granted, held, seq, rev, opens_at, closes_at, per_user, switch, now] = line.numbers()?;
+    let ([quantity, granted, held, seq, rev, opens_at, closes_at, per_user, switch, now], demanded) =
+        line.numbers_and_text()?;
     let switch = match switch {
         1 => Switch::Running,
         2 => Switch::Paused,
@@ -128,6 +130,7 @@ fn read_standing(line: &Line<'_>) -> Result<CampaignStatus, StoreError> {
         opens_at: timestamp_unless_zero(opens_at),
         closes_at: timestamp_unless_zero(closes_at),
         per_user: (per_user != 0).then_some(per_user),
+        line: demanded.map(|name| Name::new("line", name)).transpose()?,
     };
     let counts = Counts { granted, held, seq, rev };
     Ok(CampaignStatus::at(Timestamp::from_micros(now), &terms, switch, counts))

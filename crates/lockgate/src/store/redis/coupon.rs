@@ -1,11 +1,11 @@
 //! The coupon operation, on Redis.
 
 use super::RedisStore;
-use super::batch::{Campaigns, Line, pack};
+use super::batch::{Campaigns, Line, pack, pack_passes};
 use super::script::{Script, ScriptCall, not_understood};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::store::{HoldId, Issue, IssueWish, Sending, check_batch};
+use crate::store::{HoldId, Issue, IssueWish, PassDenial, Sending, check_batch};
 
 pub(super) async fn coupon_issue(
     store: &RedisStore,
@@ -45,7 +45,9 @@ fn prepare<'a, 'w>(
         groups.resize_with(campaigns.len(), Vec::new);
         groups[place].push(wish);
     }
-    let mut call = store.batch(Script::CouponIssue, sending, &campaigns, []);
+    let in_order = groups.iter().flatten().map(|wish| (&wishes[*wish].user, wishes[*wish].pass.as_ref()));
+    let passes = pack_passes(in_order);
+    let mut call = store.batch_with_passes(Script::CouponIssue, sending, &passes, &campaigns, []);
     let (mut packed, mut field) = (String::new(), String::from("u"));
     for group in &groups {
         packed.clear();
@@ -107,6 +109,7 @@ fn read_issue(line: &Line<'_>) -> Result<Issue, StoreError> {
         ("closed", "") => Ok(Issue::Closed),
         ("unknown", "") => Ok(Issue::Unknown),
         ("recovering", "") => Ok(Issue::Recovering),
+        (word, "") => PassDenial::from_word(word).map(Issue::from).ok_or_else(|| line.not_understood()),
         _ => Err(line.not_understood()),
     }
 }

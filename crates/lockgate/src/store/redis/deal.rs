@@ -1,12 +1,12 @@
 //! The deal operations, on Redis.
 
 use super::RedisStore;
-use super::batch::{Campaigns, Line, read_lines};
+use super::batch::{Campaigns, Line, pack_passes, read_lines};
 use super::script::Script;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::Name;
-use crate::store::{Purchase, PurchaseWish, Revoke, RevokeWish, Sending, check_batch};
+use crate::store::{PassDenial, Purchase, PurchaseWish, Revoke, RevokeWish, Sending, check_batch};
 
 pub(super) async fn deal_purchase(
     store: &RedisStore,
@@ -19,7 +19,8 @@ pub(super) async fn deal_purchase(
     let mut campaigns = Campaigns::with(store, &first.deal);
     let places =
         wishes.iter().map(|wish| campaigns.place_of(store, &wish.deal)).collect::<Result<Vec<_>, _>>()?;
-    let mut call = store.batch(Script::DealPurchase, sending, &campaigns, []);
+    let passes = pack_passes(wishes.iter().map(|wish| (&wish.user, wish.pass.as_ref())));
+    let mut call = store.batch_with_passes(Script::DealPurchase, sending, &passes, &campaigns, []);
     for (PurchaseWish { user, quantity, request, .. }, place) in wishes.iter().zip(places) {
         let request = request.as_ref().map_or("", Name::as_str);
         call = call.arg(place + 1).arg(user.as_str()).arg(quantity).arg(request);
@@ -49,6 +50,7 @@ fn read_purchase(line: &Line<'_>) -> Result<Purchase, StoreError> {
         ("closed", "") => Purchase::Closed,
         ("unknown", "") => Purchase::Unknown,
         ("recovering", "") => Purchase::Recovering,
+        (word, "") => PassDenial::from_word(word).ok_or_else(|| line.not_understood())?.into(),
         _ => return Err(line.not_understood()),
     })
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use redis::from_redis_value;
 
 use super::RedisStore;
-use super::batch::{Line, micros_or_zero, read_lines};
+use super::batch::{Line, micros_or_zero, read_lines, written_pass};
 use super::script::{Script, ScriptCall, not_understood};
 use crate::error::{InvalidInput, StoreError};
 use crate::key::Name;
 use crate::store::{
     Campaign, CampaignChange, EpochSettle, EpochStatus, JournalChange, JournalEntry, Rebuild, Rebuilt,
-    Reopen, Seen, check_batch,
+    Reopen, Seen, UsedPass, check_batch,
 };
 
 impl RedisStore {
@@ -117,6 +117,7 @@ fn with_entry<'a>(call: ScriptCall<'a>, entry: &JournalEntry) -> ScriptCall<'a> 
     let granted = |call: ScriptCall<'a>, seq: u64, user: &Name, quantity: u64, request: &str| {
         call.arg("granted").arg(seq).arg(user.as_str()).arg(quantity).arg(request)
     };
+    let used = |pass: Option<&UsedPass>| pass.map_or_else(String::new, written_pass);
     match &entry.change {
         JournalChange::Opened { terms } => call
             .arg(rev)
@@ -124,7 +125,8 @@ fn with_entry<'a>(call: ScriptCall<'a>, entry: &JournalEntry) -> ScriptCall<'a> 
             .arg(terms.quantity)
             .arg(micros_or_zero(terms.opens_at))
             .arg(micros_or_zero(terms.closes_at))
-            .arg(terms.per_user.unwrap_or(0)),
+            .arg(terms.per_user.unwrap_or(0))
+            .arg(terms.line.as_ref().map_or("", Name::as_str)),
         JournalChange::Changed { change } => {
             let (how, by) = match change {
                 CampaignChange::Pause => ("pause", 0),
@@ -134,22 +136,26 @@ fn with_entry<'a>(call: ScriptCall<'a>, entry: &JournalEntry) -> ScriptCall<'a> 
             };
             call.arg(rev).arg("changed").arg(how).arg(by)
         }
-        JournalChange::Issued { seq, users } => (entry.rev..)
-            .zip(*seq..)
-            .zip(users)
-            .fold(call, |call, ((rev, seq), user)| granted(call.arg(rev), seq, user, 1, "")),
-        JournalChange::Bought { seq, user, quantity, request } => {
+        JournalChange::Issued { seq, users, passes } => {
+            let all = (entry.rev..).zip(*seq..).zip(users).zip(0..);
+            all.fold(call, |call, (((rev, seq), user), place)| {
+                granted(call.arg(rev), seq, user, 1, "").arg(used(passes.get(place)))
+            })
+        }
+        JournalChange::Bought { seq, user, quantity, request, pass } => {
             let request =
                 request.as_ref().filter(|_| entry.campaign.kind == crate::store::CampaignKind::Deal);
             granted(call.arg(rev), *seq, user, *quantity, request.map_or("", Name::as_str))
+                .arg(used(pass.as_ref()))
         }
-        JournalChange::Held { id, user, quantity, expires_at } => call
+        JournalChange::Held { id, user, quantity, expires_at, pass } => call
             .arg(rev)
             .arg("held")
             .arg(id.to_string())
             .arg(user.as_str())
             .arg(quantity)
-            .arg(expires_at.as_micros()),
+            .arg(expires_at.as_micros())
+            .arg(used(pass.as_ref())),
         JournalChange::Confirmed { id, seq, user, quantity } => {
             call.arg(rev).arg("confirmed").arg(seq).arg(user.as_str()).arg(quantity).arg(id.to_string())
         }

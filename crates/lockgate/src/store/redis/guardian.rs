@@ -115,14 +115,15 @@ impl RedisStore {
     /// The same for all partitions of which this process has seen something.
     fn look_after_all(&self) {
         let seen = self.guardian.seen();
-        let partitions: BTreeSet<_> = seen.keys().map(|campaign| self.partition_of(campaign)).collect();
+        let partitions: BTreeSet<_> =
+            seen.keys().map(|campaign| self.partition_of(campaign.home())).collect();
         partitions.into_iter().for_each(|partition| self.look_after(partition));
     }
 
     /// Says what this process has seen, and trusts what can be trusted; after how long it should be tried again, if it should.
     async fn reopen_all(&self, partition: u16) -> Result<Option<Duration>, StoreError> {
         let mut seen = self.guardian.seen();
-        seen.retain(|campaign, _| self.partition_of(campaign) == partition);
+        seen.retain(|campaign, _| self.partition_of(campaign.home()) == partition);
         if self.guardian.decides {
             for campaign in super::campaign::list_all(self, partition).await? {
                 seen.entry(campaign).or_insert(0);

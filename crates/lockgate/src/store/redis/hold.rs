@@ -1,14 +1,14 @@
 //! The hold operations, on Redis.
 
 use super::RedisStore;
-use super::batch::{Campaigns, Line, read_lines};
+use super::batch::{Campaigns, Line, pack_passes, read_lines};
 use super::script::{Script, not_understood};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    Campaign, HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, Sending, SettleWish,
-    Settlement, check_batch,
+    Campaign, HoldId, HoldPlace, HoldSettle, HoldState, HoldStatus, HoldWish, PassDenial, Sending,
+    SettleWish, Settlement, check_batch,
 };
 
 pub(super) async fn hold_place(
@@ -22,7 +22,8 @@ pub(super) async fn hold_place(
     let mut campaigns = Campaigns::with(store, &first.campaign);
     let places =
         wishes.iter().map(|wish| campaigns.place_of(store, &wish.campaign)).collect::<Result<Vec<_>, _>>()?;
-    let mut call = store.batch(Script::HoldPlace, sending, &campaigns, []);
+    let passes = pack_passes(wishes.iter().map(|wish| (&wish.user, wish.pass.as_ref())));
+    let mut call = store.batch_with_passes(Script::HoldPlace, sending, &passes, &campaigns, []);
     for (HoldWish { id, user, quantity, ttl, .. }, place) in wishes.iter().zip(places) {
         let ttl_us = u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX);
         call = call.arg(place + 1).arg(id.to_string()).arg(user.as_str()).arg(quantity).arg(ttl_us);
@@ -49,6 +50,7 @@ fn read_place(line: &Line<'_>) -> Result<HoldPlace, StoreError> {
         ("closed", "") => HoldPlace::Closed,
         ("unknown", "") => HoldPlace::Unknown,
         ("recovering", "") => HoldPlace::Recovering,
+        (word, "") => PassDenial::from_word(word).ok_or_else(|| line.not_understood())?.into(),
         _ => return Err(line.not_understood()),
     })
 }

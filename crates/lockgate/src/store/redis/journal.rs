@@ -6,14 +6,14 @@ use std::time::Duration;
 use redis::{FromRedisValue, Value, from_redis_value};
 
 use super::RedisStore;
-use super::batch::{timestamp_unless_zero, unpack};
+use super::batch::{read_passes, timestamp_unless_zero, unpack};
 use super::script::{Script, not_understood, unsigned};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
     Campaign, CampaignChange, HoldId, JournalChange, JournalEntry, JournalPosition, JournalReader,
-    JournalStanding, JournalTaken, MAX_BATCH, Terms, check_batch,
+    JournalStanding, JournalTaken, MAX_BATCH, Terms, UsedPass, check_batch,
 };
 
 /// After how long a reader that has nothing and was never seen again is forgotten: every process has a new name.
@@ -120,19 +120,22 @@ fn read_change(fields: &Fields) -> Option<JournalChange> {
             if users.is_empty() {
                 return None;
             }
-            JournalChange::Issued { seq: fields.number("seq")?, users }
+            let passes = read_passes(fields.text("passes").unwrap_or_default())?;
+            JournalChange::Issued { seq: fields.number("seq")?, users, passes }
         }
         "bought" => JournalChange::Bought {
             seq: fields.number("seq")?,
             user: fields.name("user")?,
             quantity: fields.number("quantity")?,
             request: fields.name("request"),
+            pass: fields.pass()?,
         },
         "held" => JournalChange::Held {
             id: fields.hold()?,
             user: fields.name("user")?,
             quantity: fields.number("quantity")?,
             expires_at: Timestamp::from_micros(fields.number("expires_at_us")?),
+            pass: fields.pass()?,
         },
         "confirmed" => JournalChange::Confirmed {
             id: fields.hold()?,
@@ -177,12 +180,22 @@ impl Fields {
         HoldId::parse(self.text("hold")?)
     }
 
+    /// The pass that was used up, if one was; nothing when it cannot be read.
+    fn pass(&self) -> Option<Option<UsedPass>> {
+        match read_passes(self.text("pass").unwrap_or_default())?[..] {
+            [] => Some(None),
+            [pass] => Some(Some(pass)),
+            _ => None,
+        }
+    }
+
     fn terms(&self) -> Option<Terms> {
         Some(Terms {
             quantity: self.number("quantity")?,
             opens_at: timestamp_unless_zero(self.number("opens_at_us")?),
             closes_at: timestamp_unless_zero(self.number("closes_at_us")?),
             per_user: self.number("per_user").filter(|limit| *limit != 0),
+            line: self.name("line"),
         })
     }
 

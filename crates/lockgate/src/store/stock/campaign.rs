@@ -104,6 +104,7 @@ impl fmt::Debug for Campaign {
 ///
 /// ```
 /// use lockgate::clock::Timestamp;
+/// use lockgate::key::Name;
 /// use lockgate::stock::Terms;
 ///
 /// let always = Terms::new(300)?;
@@ -111,15 +112,18 @@ impl fmt::Debug for Campaign {
 /// let window = Terms::new(300)?.between(Some(nine), Some(ten))?;
 /// assert!(Terms::new(300)?.between(Some(ten), Some(nine)).is_err());
 /// let two_each = Terms::new(300)?.per_user(2)?;
+/// let after_the_line = Terms::new(300)?.demanding_pass_of(Name::new("line", "tour")?);
 /// # Ok::<(), lockgate::error::InvalidInput>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "durable", derive(serde::Serialize, serde::Deserialize))]
 pub struct Terms {
     pub(crate) quantity: u64,
     pub(crate) opens_at: Option<Timestamp>,
     pub(crate) closes_at: Option<Timestamp>,
     pub(crate) per_user: Option<u64>,
+    #[cfg_attr(feature = "durable", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub(crate) line: Option<Name>,
 }
 
 impl Terms {
@@ -130,7 +134,7 @@ impl Terms {
     /// When `quantity` is above [`MAX_QUANTITY`]. Zero is allowed: it is sold out from the beginning.
     pub fn new(quantity: u64) -> Result<Self, InvalidInput> {
         check_quantity("quantity", quantity)?;
-        Ok(Self { quantity, opens_at: None, closes_at: None, per_user: None })
+        Ok(Self { quantity, opens_at: None, closes_at: None, per_user: None, line: None })
     }
 
     /// To be had from `opens_at` on, and no longer from `closes_at` on, by the store's clock.
@@ -175,6 +179,13 @@ impl Terms {
         check_quantity("per_user", limit)?;
         Ok(Self { per_user: Some(limit), ..self })
     }
+
+    /// Only for those who were admitted by that line: each wish shows a pass ([`PassUse`](crate::store::PassUse)), and each
+    /// admission is good for one grant. Not for articles: orders show no pass.
+    #[must_use]
+    pub fn demanding_pass_of(self, line: Name) -> Self {
+        Self { line: Some(line), ..self }
+    }
 }
 
 impl Terms {
@@ -185,6 +196,9 @@ impl Terms {
                 "per_user",
                 "is for coupons and deals: orders know no limit per user",
             ));
+        }
+        if campaign.kind == CampaignKind::Sku && self.line.is_some() {
+            return Err(InvalidInput::new("line", "is for coupons and deals: orders show no pass"));
         }
         Ok(())
     }
@@ -208,7 +222,7 @@ pub(crate) enum Switch {
 }
 
 /// How a campaign stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CampaignStatus {
     /// How many there are in all.
@@ -227,6 +241,8 @@ pub struct CampaignStatus {
     pub closes_at: Option<Timestamp>,
     /// How many one user may have, if that was said.
     pub per_user: Option<u64>,
+    /// Whose pass it demands, if it does.
+    pub line: Option<Name>,
     /// What somebody who asks now would meet.
     pub state: CampaignState,
 }
@@ -239,8 +255,8 @@ impl CampaignStatus {
             CampaignState::Open if is_gone => CampaignState::SoldOut,
             state => state,
         };
-        let Terms { quantity, opens_at, closes_at, per_user } = *terms;
-        Self { quantity, granted, held, seq, rev, opens_at, closes_at, per_user, state }
+        let Terms { quantity, opens_at, closes_at, per_user, line } = terms.clone();
+        Self { quantity, granted, held, seq, rev, opens_at, closes_at, per_user, line, state }
     }
 
     /// How many are left.
@@ -304,7 +320,7 @@ impl CampaignState {
 }
 
 /// The answer to [`Store::campaign_open`](crate::store::Store::campaign_open).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CampaignOpen {
     /// The campaign is new.
     Created(CampaignStatus),
@@ -338,7 +354,7 @@ pub enum CampaignChange {
 }
 
 /// The answer to [`Store::campaign_change`](crate::store::Store::campaign_change).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CampaignChanged {
     /// It stands like this now; if it did before, nothing has changed.
     Now(CampaignStatus),

@@ -1,6 +1,6 @@
 //! Coupons: one per user.
 
-use super::{Campaign, CampaignKind, HoldId};
+use super::{Campaign, CampaignKind, HoldId, PassUse};
 use crate::clock::Timestamp;
 use crate::error::InvalidInput;
 use crate::key::Name;
@@ -12,6 +12,8 @@ pub struct IssueWish {
     pub coupon: Campaign,
     /// Who.
     pub user: Name,
+    /// The pass that is shown with it.
+    pub pass: Option<PassUse>,
 }
 
 impl IssueWish {
@@ -45,6 +47,14 @@ pub enum Issue {
         /// Which hold.
         hold: HoldId,
     },
+    /// It demands the pass of a line, and none was shown.
+    PassRequired,
+    /// The pass is of another line than the one that is demanded, or somebody else's.
+    PassInvalid,
+    /// The pass is over, by the store's clock.
+    PassExpired,
+    /// The pass was used for a grant before.
+    PassUsed,
     /// None is left.
     SoldOut,
     /// It opens later.

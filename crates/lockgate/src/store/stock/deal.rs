@@ -1,6 +1,6 @@
 //! Deals: some per user. And what users have of any campaign.
 
-use super::{Campaign, CampaignKind, campaign::check_quantity};
+use super::{Campaign, CampaignKind, PassUse, campaign::check_quantity};
 use crate::clock::Timestamp;
 use crate::error::InvalidInput;
 use crate::key::Name;
@@ -17,6 +17,8 @@ pub struct PurchaseWish {
     /// The client's own name for this request: sent again within [`REQUEST_KEPT`](super::REQUEST_KEPT), it is answered again
     /// and not decided again. Only purchases that happened are remembered; a denial is decided anew.
     pub request: Option<Name>,
+    /// The pass that is shown with it.
+    pub pass: Option<PassUse>,
 }
 
 impl PurchaseWish {
@@ -61,6 +63,14 @@ pub enum Purchase {
     },
     /// The same request id came before with another user or quantity.
     RequestReused,
+    /// It demands the pass of a line, and none was shown.
+    PassRequired,
+    /// The pass is of another line than the one that is demanded, or somebody else's.
+    PassInvalid,
+    /// The pass is over, by the store's clock.
+    PassExpired,
+    /// The pass was used for a grant before.
+    PassUsed,
     /// The user would have more than one user may.
     LimitExceeded {
         /// How many the user has bought or holds.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::deal::check_wanted;
-use super::{Campaign, CampaignKind};
+use super::{Campaign, CampaignKind, PassUse};
 use crate::clock::Timestamp;
 use crate::error::InvalidInput;
 use crate::key::Name;
@@ -81,6 +81,8 @@ pub struct HoldWish {
     pub quantity: u64,
     /// For how long: 1 ms to [`MAX_HOLD`].
     pub ttl: Duration,
+    /// The pass that is shown with it.
+    pub pass: Option<PassUse>,
 }
 
 impl HoldWish {
@@ -115,6 +117,14 @@ pub enum HoldPlace {
         /// As which number.
         seq: u64,
     },
+    /// It demands the pass of a line, and none was shown.
+    PassRequired,
+    /// The pass is of another line than the one that is demanded, or somebody else's.
+    PassInvalid,
+    /// The pass is over, by the store's clock.
+    PassExpired,
+    /// The pass was used for a grant before.
+    PassUsed,
     /// The user would have more than one user may.
     LimitExceeded {
         /// How many the user has or holds.

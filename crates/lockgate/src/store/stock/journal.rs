@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Campaign, CampaignChange, HoldId, Terms};
+use super::{Campaign, CampaignChange, HoldId, Terms, UsedPass};
 use crate::clock::Timestamp;
 use crate::key::Name;
 
@@ -151,6 +151,9 @@ pub enum JournalChange {
         seq: u64,
         /// Who.
         users: Vec<Name>,
+        /// The passes that were used up for it: none, or one per user in the same order.
+        #[cfg_attr(feature = "durable", serde(default, skip_serializing_if = "Vec::is_empty"))]
+        passes: Vec<UsedPass>,
     },
     /// Somebody bought some.
     Bought {
@@ -162,6 +165,9 @@ pub enum JournalChange {
         quantity: u64,
         /// The client's own name for the request, or the order's.
         request: Option<Name>,
+        /// The pass that was used up for it.
+        #[cfg_attr(feature = "durable", serde(default, skip_serializing_if = "Option::is_none"))]
+        pass: Option<UsedPass>,
     },
     /// Some were put aside.
     Held {
@@ -173,6 +179,9 @@ pub enum JournalChange {
         quantity: u64,
         /// Until when.
         expires_at: Timestamp,
+        /// The pass that was used up for it.
+        #[cfg_attr(feature = "durable", serde(default, skip_serializing_if = "Option::is_none"))]
+        pass: Option<UsedPass>,
     },
     /// A hold became a grant.
     Confirmed {
@@ -227,6 +236,48 @@ impl JournalChange {
             JournalChange::Issued { users, .. } => users.len() as u64,
             JournalChange::Lost { count } => *count,
             _ => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "durable")]
+mod tests {
+    use super::*;
+    use crate::store::Token;
+
+    fn name(text: &str) -> Name {
+        Name::new("name", text).unwrap()
+    }
+
+    /// What stands in journals since before there were passes: it is read, and written the same.
+    #[test]
+    fn an_entry_without_a_pass_is_written_as_it_always_was() {
+        let held = format!(r#"{{"what":"held","id":"{:032x}","user":"a","quantity":1,"expires_at":9}}"#, 7);
+        let always = [
+            r#"{"what":"opened","terms":{"quantity":3,"opens_at":null,"closes_at":null,"per_user":2}}"#,
+            r#"{"what":"issued","seq":1,"users":["a","b"]}"#,
+            r#"{"what":"bought","seq":1,"user":"a","quantity":2,"request":null}"#,
+            &held,
+        ];
+        for text in always {
+            let change: JournalChange = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&change).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_written_of_passes_is_read_again() {
+        let pass = UsedPass { jti: Token::from_bits(u128::MAX), expires_at: Timestamp::from_micros(9) };
+        let terms = Terms::new(3).unwrap().demanding_pass_of(name("line\0"));
+        let changes = [
+            JournalChange::Opened { terms },
+            JournalChange::Issued { seq: 1, users: vec![name("a")], passes: vec![pass] },
+            JournalChange::Bought { seq: 1, user: name("a"), quantity: 1, request: None, pass: Some(pass) },
+        ];
+        for change in changes {
+            let text = serde_json::to_string(&change).unwrap();
+            assert_eq!(serde_json::from_str::<JournalChange>(&text).unwrap(), change, "{text}");
         }
     }
 }
