@@ -51,6 +51,9 @@ pub struct Config {
     /// What it costs beside the wait: one more read in the store per grant, and a waiter that dies delays the others by the
     /// claim lease even if its connection is closed.
     pub quarantine: Option<Duration>,
+    /// How often those who watch a line hear where they stand (1 s), if nothing else happens. One call to the store each time,
+    /// for all who watch in this process.
+    pub line_tick: Duration,
     /// How many journal entries a store in memory keeps at the most; `None`: all, until they are trimmed.
     pub journal_limit: Option<usize>,
     /// How to talk to Redis; unused by the embedded store.
@@ -70,6 +73,7 @@ impl Default for Config {
             ledger_decides: false,
             recovery_grace: Duration::from_secs(3),
             quarantine: None,
+            line_tick: Duration::from_secs(1),
             journal_limit: None,
             redis,
             clock: Clock::system(),

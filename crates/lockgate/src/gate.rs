@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::error::{InvalidInput, OpenError, StoreError};
 use crate::key::Name;
+use crate::line::{Line, Lines};
 use crate::lock::{CountDownLatch, Desk, MultiGuard, MultiLock, Mutex, MutexGuard, Once, RwLock, Semaphore};
 use crate::stock::{Counter, Coupon, Deal, Order, Sku};
 use crate::store::Store;
@@ -13,8 +14,8 @@ use crate::store::memory::MemoryStore;
 
 /// A store, opened. Cheap to clone; all clones share its connections.
 ///
-/// A gate belongs to the runtime in which its first lock is asked for: what goes on in the background (renewals,
-/// releases) runs there, and ends with it.
+/// A gate belongs to the runtime in which its first lock is asked for, and a line to the one in which it is first used: what goes
+/// on in the background (renewals, releases, letting lines go on) runs there, and ends with it.
 ///
 /// ```
 /// use lockgate::{Gate, stock::{Issue, Terms}};
@@ -33,6 +34,7 @@ pub struct Gate {
     store: Arc<dyn Store>,
     desk: Arc<Desk>,
     counter: Arc<Counter>,
+    lines: Arc<Lines>,
 }
 
 impl Gate {
@@ -101,7 +103,8 @@ impl Gate {
     pub fn on_with(store: Arc<dyn Store>, config: &Config) -> Self {
         let desk = Desk::new(Arc::clone(&store), config.clock.clone(), config.claim);
         let counter = Counter::new(Arc::clone(&store), config);
-        Self { store, desk, counter }
+        let lines = Lines::new(Arc::clone(&store), config);
+        Self { store, desk, counter, lines }
     }
 
     /// The store behind the gates.
@@ -174,13 +177,24 @@ impl Gate {
         Ok(CountDownLatch::new(Arc::clone(&self.desk), Name::new("latch", name)?))
     }
 
+    /// The line called `name`: see [`Line`].
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or longer than 16 KiB.
+    pub fn line(&self, name: impl AsRef<str>) -> Result<Line, InvalidInput> {
+        Ok(Line::new(&self.lines, Name::new("line", name)?))
+    }
+
     /// Lets nobody wait for a lock any more, and returns when every lock that was dropped has been given back. Guards that
-    /// are still held stay valid, and are given back when they are dropped. Call it before the runtime ends.
+    /// are still held stay valid, and are given back when they are dropped. Lines are left to whoever else serves them. Call it
+    /// before the runtime ends.
     ///
     /// # Cancel safety
     ///
     /// When it is dropped, the gate stays closed, and the releases go on.
     pub async fn shutdown(&self) {
+        self.lines.shut_down().await;
         self.desk.shut_down().await;
     }
 

@@ -28,6 +28,8 @@
 //! | `blocking` | (feature `blocking`) the locks for programs that are not asynchronous |
 //! | [`mod@locked`] | what `#[locked]` (feature `macros`) calls |
 //! | [`stock`] | who gets *one of N*? Coupons, deals, orders, holds |
+//! | [`mod@line`] | who is *next*? A fair waiting room, with tickets and passes |
+//! | `line::pass` | (feature `pass`) the proof that somebody was admitted, which anybody can check |
 //! | `ledger` | (features `postgres`, `mysql`, `sqlite`) what was *decided*, durably? Every change in SQL, audit, the way back |
 //! | [`store`] | the contract that both stores keep, with the operations of all gates; [`store::memory`] and [`store::redis`] keep it |
 //! | `fencing` | (features `postgres`, `mysql`, `sqlite`) the database refuses a holder that lost its lock |
@@ -53,12 +55,14 @@
 //! - `redis` (default): the store for more than one process.
 //! - `blocking`: the locks for programs that are not asynchronous.
 //! - `durable`: the embedded store with its journal on disk.
+//! - `pass`: signing, publishing and verifying the passes of a line.
 //! - `postgres`, `mysql` (also for MariaDB), `sqlite`: fencing and the ledger in that database, with sqlx 0.9.
 //! - `testing`: conformance suite, fake clock, breakable store, history checker, real services, fault proxy.
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
 pub mod clock;
+mod coalesce;
 pub mod config;
 pub mod error;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
@@ -68,6 +72,7 @@ mod jitter;
 pub mod key;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub mod ledger;
+pub mod line;
 pub mod lock;
 pub mod locked;
 pub mod stock;

@@ -1,0 +1,150 @@
+//! All that this process knows and does about one line.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::facts::Facts;
+use super::lines::Shared;
+use super::metrics::Metrics;
+use super::operation::{KnownLine, LineWish, Said};
+use super::ticker::Ticker;
+use super::view::View;
+use super::watchers::Watchers;
+use crate::error::StoreError;
+use crate::key::Name;
+use crate::store::{Enter, EnterWish, Standing, TicketAt};
+
+/// How often a caller looks again at a line that is not as it was known: it changes once or twice in its life.
+const LOOKS: usize = 16;
+
+/// One caller's looks at what is known of a line: the first, and another one each time that it turns out not to be so any more.
+#[derive(Default)]
+pub(super) struct Looks {
+    last: Option<u64>,
+    count: usize,
+}
+
+impl Looks {
+    /// What is known now. `None`: there is no such line.
+    pub(super) async fn next(&mut self, booth: &Booth) -> Result<Option<Arc<Facts>>, StoreError> {
+        self.count += 1;
+        if self.count > LOOKS {
+            let why = format!("the line {:?} changes faster than it can be read", booth.line);
+            return Err(StoreError::Unavailable(why));
+        }
+        let facts = match self.last {
+            None => booth.facts().await?,
+            Some(stale) => booth.facts_after(stale).await?,
+        };
+        self.last = facts.as_ref().map(|facts| facts.edition);
+        Ok(facts)
+    }
+}
+
+/// See the [module](self).
+pub(super) struct Booth {
+    pub(super) line: Name,
+    pub(super) shared: Arc<Shared>,
+    /// Looked up when the line is known to be there.
+    metrics: OnceLock<Metrics>,
+    pub(super) watchers: Watchers,
+    /// The line as of the last tick that was told; `None` before the first.
+    view: RwLock<Option<Arc<View>>>,
+    /// Somebody wants the ticker to look at once.
+    pub(super) look: Notify,
+    pub(super) ticker: Ticker,
+    /// Held while this process draws: a second one would only do the same.
+    pub(super) drawing: tokio::sync::Mutex<()>,
+    facts: RwLock<Option<Arc<Facts>>>,
+}
+
+impl fmt::Debug for Booth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Booth").field("line", &self.line).finish_non_exhaustive()
+    }
+}
+
+impl Booth {
+    pub(super) fn new(shared: Arc<Shared>, line: Name) -> Arc<Self> {
+        Arc::new(Self {
+            line,
+            shared,
+            metrics: OnceLock::new(),
+            watchers: Watchers::default(),
+            view: RwLock::default(),
+            look: Notify::new(),
+            ticker: Ticker::default(),
+            drawing: tokio::sync::Mutex::default(),
+            facts: RwLock::default(),
+        })
+    }
+
+    /// Sees to it that the line goes on, as long as there is somebody in it.
+    pub(super) fn wake(self: &Arc<Self>) {
+        self.ticker.wake(self);
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        self.metrics.get_or_init(|| self.shared.metrics_of(&self.line))
+    }
+
+    pub(super) fn ends(&self) -> &CancellationToken {
+        &self.shared.ends
+    }
+
+    fn known(&self) -> Option<Arc<Facts>> {
+        self.facts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is known of the line; asks if nothing is. `None`: there is no such line.
+    async fn facts(&self) -> Result<Option<Arc<Facts>>, StoreError> {
+        match self.known() {
+            Some(facts) => Ok(Some(facts)),
+            None => self.read().await,
+        }
+    }
+
+    /// What is known of the line, after somebody has found out that it is not this any more.
+    async fn facts_after(&self, stale: u64) -> Result<Option<Arc<Facts>>, StoreError> {
+        match self.known() {
+            Some(facts) if facts.edition != stale => Ok(Some(facts)),
+            _ => self.read().await,
+        }
+    }
+
+    /// The next caller reads them anew.
+    pub(super) fn forget_facts(&self) {
+        *self.facts.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    async fn read(&self) -> Result<Option<Arc<Facts>>, StoreError> {
+        let status = self.shared.store.line_read(&self.line).await?;
+        let facts = status.map(|status| Arc::new(Facts::new(&self.line, &status)));
+        self.facts.write().unwrap_or_else(PoisonError::into_inner).clone_from(&facts);
+        Ok(facts)
+    }
+
+    fn known_line(&self, facts: &Facts) -> KnownLine {
+        KnownLine { line: self.line.clone(), edition: facts.edition }
+    }
+
+    pub(super) async fn enter(&self, facts: &Facts, wish: EnterWish) -> Result<Said<Enter>, StoreError> {
+        self.shared.entering.ask(LineWish { known: self.known_line(facts), wish }).await
+    }
+
+    pub(super) async fn show(&self, facts: &Facts, wish: TicketAt) -> Result<Said<Standing>, StoreError> {
+        self.shared.showing.ask(LineWish { known: self.known_line(facts), wish }).await
+    }
+
+    /// The line as of the last tick that was told.
+    pub(super) fn view(&self) -> Option<Arc<View>> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_view(&self, view: Option<Arc<View>>) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+}
