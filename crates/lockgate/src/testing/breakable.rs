@@ -13,14 +13,15 @@ use tokio::sync::watch;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    About, Acquire, Answer, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget, CampaignOpen,
-    CampaignStatus, CommittedOrder, EarId, EpochSettle, EpochStatus, Fence, Hearing, HoldId, HoldPlace,
-    HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry, JournalPosition, JournalReader,
-    JournalStanding, JournalTaken, LatchSet, LatchStatus, Listener, Lock, MutexStatus, News, OrderDecision,
-    OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus, OrderVerdict, OrderWish, PermitRenewal,
-    Pool, PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt, Release, Renew, Renewal, Reopen, Revoke,
-    RevokeWish, Seen, Sending, SettleWish, Settlement, Share, Shrink, Store, Terms, Token, UserErase,
-    UserShare,
+    About, Acquire, Answer, Arrivals, Attempt, Campaign, CampaignChange, CampaignChanged, CampaignForget,
+    CampaignOpen, CampaignStatus, CommittedOrder, Draw, EarId, Enter, EnterWish, EpochSettle, EpochStatus,
+    Fence, Hearing, HoldId, HoldPlace, HoldSettle, HoldStatus, HoldWish, Issue, IssueWish, JournalEntry,
+    JournalPosition, JournalReader, JournalStanding, JournalTaken, LatchSet, LatchStatus, LineAdmit,
+    LineChange, LineDraw, LineOpen, LineSecrets, LineState, LineStatus, LineTerms, LineTick, Listener, Lock,
+    MutexStatus, News, OrderDecision, OrderPart, OrderPlace, OrderReserve, OrderSettle, OrderStatus,
+    OrderVerdict, OrderWish, PermitRenewal, Pool, PoolStatus, Purchase, PurchaseWish, Rebuild, Rebuilt,
+    Release, Renew, Renewal, Reopen, Revoke, RevokeWish, Seen, Sending, SettleWish, Settlement, Share,
+    Shrink, Standing, Store, Terms, Tick, TicketAt, Token, Told, UserErase, UserShare,
 };
 
 /// How a store can be broken.
@@ -255,6 +256,102 @@ impl Store for BreakableStore {
         self.meet(self.inner.latch_read(latch))
     }
 
+    fn line_open<'a>(
+        &'a self,
+        line: &'a Name,
+        terms: &'a LineTerms,
+        secrets: &'a LineSecrets,
+    ) -> Answer<'a, LineOpen> {
+        self.meet(self.inner.line_open(line, terms, secrets))
+    }
+
+    fn line_change<'a>(&'a self, line: &'a Name, change: LineChange) -> Answer<'a, Option<LineState>> {
+        self.meet(self.inner.line_change(line, change))
+    }
+
+    fn line_admit<'a>(
+        &'a self,
+        line: &'a Name,
+        count: u32,
+        request: &'a Token,
+    ) -> Answer<'a, Option<LineAdmit>> {
+        self.meet(self.inner.line_admit(line, count, request))
+    }
+
+    fn line_read<'a>(&'a self, line: &'a Name) -> Answer<'a, Option<LineStatus>> {
+        self.meet(self.inner.line_read(line))
+    }
+
+    fn line_list<'a>(
+        &'a self,
+        partition: u16,
+        after: Option<&'a Name>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Name>> {
+        self.meet(self.inner.line_list(partition, after, limit))
+    }
+
+    fn line_forget<'a>(&'a self, line: &'a Name) -> Answer<'a, bool> {
+        self.meet(self.inner.line_forget(line))
+    }
+
+    fn line_enter<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        wishes: &'a [EnterWish],
+    ) -> Answer<'a, Option<Told<Enter>>> {
+        self.meet(self.inner.line_enter(line, edition, wishes))
+    }
+
+    fn line_tick<'a>(&'a self, line: &'a Name, edition: u64, tick: &'a Tick) -> Answer<'a, Option<LineTick>> {
+        self.meet(self.inner.line_tick(line, edition, tick))
+    }
+
+    fn ticket_show<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        tickets: &'a [TicketAt],
+    ) -> Answer<'a, Option<Told<Standing>>> {
+        self.meet(self.inner.ticket_show(line, edition, tickets))
+    }
+
+    fn ticket_leave<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        self.meet(self.inner.ticket_leave(line, edition, ticket))
+    }
+
+    fn ticket_finish<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        self.meet(self.inner.ticket_finish(line, edition, ticket))
+    }
+
+    fn ticket_renew<'a>(
+        &'a self,
+        line: &'a Name,
+        edition: u64,
+        ticket: TicketAt,
+    ) -> Answer<'a, Option<Standing>> {
+        self.meet(self.inner.ticket_renew(line, edition, ticket))
+    }
+
+    fn line_arrivals<'a>(&'a self, line: &'a Name, from: u64, limit: usize) -> Answer<'a, Option<Arrivals>> {
+        self.meet(self.inner.line_arrivals(line, from, limit))
+    }
+
+    fn line_draw<'a>(&'a self, line: &'a Name, draw: &'a Draw) -> Answer<'a, Option<LineDraw>> {
+        self.meet(self.inner.line_draw(line, draw))
+    }
+
     /// Whole whatever is in force: the store inside has replicas or not.
     fn replicated<'a>(&'a self, lock: &'a Lock, token: &'a Token) -> Answer<'a, bool> {
         self.inner.replicated(lock, token)
@@ -272,8 +369,8 @@ impl Store for BreakableStore {
         self.inner.listen(ear, Arc::new(Muffled { listener, loses_news }))
     }
 
-    fn partition_of(&self, campaign: &Campaign) -> u16 {
-        self.inner.partition_of(campaign)
+    fn partition_of(&self, home: &Name) -> u16 {
+        self.inner.partition_of(home)
     }
 
     fn partitions(&self) -> u16 {
@@ -550,7 +647,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_next_call_can_be_broken() {
         let (store, coupon) = broken(Break::Refuse);
-        let wishes = [IssueWish { coupon, user: Name::new("user", "u").unwrap() }];
+        let wishes = [IssueWish { coupon, user: Name::new("user", "u").unwrap(), pass: None }];
         let issue = async || store.coupon_issue(&Sending::once(), &wishes).await;
         store.heal();
         store.break_next(Break::Refuse);

@@ -36,17 +36,24 @@ mod journal;
 mod journal_readers;
 mod keeping;
 mod latch;
+mod line;
+mod line_admitting;
+mod line_drawing;
+mod line_entering;
+mod line_going_on;
 mod mutex;
 mod mutex_handing_on;
 mod mutex_together;
 mod order;
 mod order_across;
 mod order_deciding;
+mod pass;
 mod permit;
 mod permit_handing_on;
 mod permit_keeping;
 mod revoke;
 mod stock;
+mod ticket;
 
 pub use self::campaign::{campaign_change, campaign_list, campaign_open, campaign_read, share_read};
 pub use self::coupon::coupon_issue;
@@ -60,6 +67,11 @@ pub use self::journal_readers::{
 };
 pub use self::keeping::{campaign_forget, user_erase};
 pub use self::latch::{latch_count_down, latch_read, latch_set};
+pub use self::line::{line_change, line_forget, line_list, line_open, line_read};
+pub use self::line_admitting::line_admit;
+pub use self::line_drawing::{line_arrivals, line_draw};
+pub use self::line_entering::line_enter;
+pub use self::line_going_on::line_tick;
 pub use self::mutex::{mutex_acquire, mutex_renew};
 pub use self::mutex_handing_on::{mutex_break, mutex_read, mutex_release, mutex_yield};
 pub use self::mutex_together::{mutex_acquire_all, mutex_raise};
@@ -70,6 +82,7 @@ pub use self::permit::permit_acquire;
 pub use self::permit_handing_on::{permit_break, permit_read, permit_release};
 pub use self::permit_keeping::{permit_renew, permit_resize, permit_shrink};
 pub use self::revoke::grant_revoke;
+pub use self::ticket::{ticket_finish, ticket_leave, ticket_renew, ticket_show};
 
 /// Makes one `#[tokio::test]` per operation of the contract. Takes an expression for a future of a [`Home`].
 #[macro_export]
@@ -80,6 +93,8 @@ macro_rules! conformance_suite {
             mutex_acquire_all mutex_raise
             permit_acquire permit_renew permit_release permit_shrink permit_resize permit_read permit_break
             latch_set latch_count_down latch_read
+            line_open line_change line_admit line_read line_list line_forget line_enter line_tick
+            ticket_show ticket_leave ticket_finish ticket_renew line_arrivals line_draw
             campaign_open campaign_change campaign_read campaign_list share_read
             epoch_read epoch_settle campaign_reopen campaign_rebuild campaign_forget user_erase
             coupon_issue deal_purchase grant_revoke
@@ -156,6 +171,19 @@ impl Home {
         }
     }
 }
+
+/// Runs parts of a test that have nothing to do with each other: at the same time, if time cannot be moved and they would wait
+/// for each other's.
+macro_rules! each_for_itself {
+    ($home:ident: $($part:ident),+ $(,)?) => {
+        if $home.time_can_be_moved {
+            $($part($home).await;)+
+        } else {
+            tokio::join!($($part($home)),+);
+        }
+    };
+}
+use each_for_itself;
 
 /// A name that nobody else uses.
 fn fresh(what: &str) -> Name {

@@ -90,7 +90,8 @@ async fn nothing_is_answered_before_what_it_depends_on_is_on_disk() {
         lockgate::key::Name::new("coupon", "c").unwrap(),
     );
     let user = |user: &str| lockgate::key::Name::new("user", user).unwrap();
-    let wish = |name: &str| [lockgate::store::IssueWish { coupon: campaign.clone(), user: user(name) }];
+    let wish =
+        |name: &str| [lockgate::store::IssueWish { coupon: campaign.clone(), user: user(name), pass: None }];
     let (replay, denial) = (wish("alice"), wish("bob"));
     let (one, two) = (lockgate::store::Sending::once(), lockgate::store::Sending::once());
     assert!(is_kept_waiting(store.coupon_issue(&one, &replay)).await, "a replay");

@@ -86,10 +86,12 @@ async fn every_operation_answers_recovering_and_changes_nothing() {
         store.campaign_open(&Sending::once(), campaign, &terms()).await.unwrap();
     }
     let user = name("alice");
-    let bought = PurchaseWish { deal: deal.clone(), user: user.clone(), quantity: 1, request: None };
+    let bought =
+        PurchaseWish { deal: deal.clone(), user: user.clone(), quantity: 1, request: None, pass: None };
     store.deal_purchase(&Sending::once(), std::slice::from_ref(&bought)).await.unwrap();
     let (held, short) = (HoldId::random(), Duration::from_millis(50));
-    let hold = |id, ttl| HoldWish { campaign: deal.clone(), id, user: user.clone(), quantity: 1, ttl };
+    let hold =
+        |id, ttl| HoldWish { campaign: deal.clone(), id, user: user.clone(), quantity: 1, ttl, pass: None };
     // One of them is over when the server is back: also that is not touched.
     let holds = [hold(held, LONG), hold(HoldId::random(), short)];
     store.hold_place(&Sending::once(), &holds).await.unwrap();
@@ -114,12 +116,12 @@ async fn every_operation_answers_recovering_and_changes_nothing() {
     assert_eq!((status.state, status.rev), (CampaignState::Recovering, 1));
     assert!(matches!(store.campaign_read(&new).await, Err(StoreError::Recovering)));
     for coupon in [&coupon, &new] {
-        let wish = IssueWish { coupon: coupon.clone(), user: user.clone() };
+        let wish = IssueWish { coupon: coupon.clone(), user: user.clone(), pass: None };
         assert_eq!(
             store.coupon_issue(&once(), std::slice::from_ref(&wish)).await.unwrap(),
             [Issue::Recovering]
         );
-        let two = [wish, IssueWish { coupon: coupon.clone(), user: name("bob") }];
+        let two = [wish, IssueWish { coupon: coupon.clone(), user: name("bob"), pass: None }];
         assert_eq!(store.coupon_issue(&once(), &two).await.unwrap(), [Issue::Recovering; 2]);
     }
     assert_eq!(store.deal_purchase(&once(), &[bought]).await.unwrap(), [Purchase::Recovering]);

@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 /// Sums of everything that was recorded, by name and labels.
 #[derive(Clone, Default)]
-struct Sums(Arc<Mutex<HashMap<String, f64>>>);
+pub(super) struct Sums(Arc<Mutex<HashMap<String, f64>>>);
 
 struct Sum {
     sums: Sums,
@@ -48,7 +48,9 @@ impl GaugeFn for Sum {
     fn decrement(&self, value: f64) {
         self.add(-value);
     }
-    fn set(&self, _: f64) {}
+    fn set(&self, value: f64) {
+        self.sums.0.lock().unwrap().insert(self.name.clone(), value);
+    }
 }
 
 impl HistogramFn for Sum {
@@ -65,7 +67,7 @@ impl Sums {
         Arc::new(Sum { sums: self.clone(), name: format!("{}{labels}", key.name()) })
     }
 
-    fn of(&self, name: &str) -> f64 {
+    pub(super) fn of(&self, name: &str) -> f64 {
         self.0.lock().unwrap().get(name).copied().unwrap_or(0.0)
     }
 }
@@ -95,7 +97,7 @@ fn two_gates(sums: &Sums, clock: &Clock) -> (Gate, Gate) {
 }
 
 /// Returns when the sum is what it should be.
-async fn reaches(sums: &Sums, name: &str, expected: f64) {
+pub(super) async fn reaches(sums: &Sums, name: &str, expected: f64) {
     let is_reached = async || sums.of(name) >= expected;
     assert!(eventually_async(SOON, is_reached).await, "{name} stays at {}", sums.of(name));
     assert_eq!(sums.of(name), expected, "{name}");

@@ -17,6 +17,8 @@ mod family;
 #[cfg(test)]
 mod five_places;
 #[cfg(test)]
+mod line;
+#[cfg(test)]
 mod lock;
 #[cfg(test)]
 mod lock_metrics;
@@ -27,6 +29,9 @@ mod locked;
 #[cfg(test)]
 mod orders_across;
 #[cfg(test)]
+#[cfg(feature = "pass")]
+mod pass;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod redis_faults;
@@ -34,6 +39,8 @@ mod redis_faults;
 mod redis_greeting;
 #[cfg(test)]
 mod redis_keys;
+#[cfg(test)]
+mod redis_lines;
 #[cfg(test)]
 mod services;
 #[cfg(test)]

@@ -246,7 +246,7 @@ async fn what_is_decided_is_remembered_for_long_enough() {
         assert!(shop.order(&dying, id).await.is_err());
     }
     assert!(record_is_kept("committed") > Some(29 * DAY), "{:?}", record_is_kept("committed"));
-    let partition = shop.gate.store().partition_of(&shop.campaigns[0]);
+    let partition = shop.gate.store().partition_of(shop.campaigns[0].home());
     let doubts = shop.gate.store().order_doubts(partition, 10).await.unwrap();
     let attempt = doubts.iter().find(|part| part.order.as_str() == "doubtful").unwrap().attempt;
     let mark = keys.key_beside(Kind::OrderAborted, &name("doubtful"), &name(&attempt.to_string()));

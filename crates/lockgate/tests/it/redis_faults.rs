@@ -63,7 +63,7 @@ async fn open_coupon(store: &dyn Store, quantity: u64) -> Campaign {
 
 /// One wish, as a sending of its own: asked again, it is another batch.
 async fn issue(store: &dyn Store, coupon: &Campaign, user: &str) -> Result<Issue, StoreError> {
-    let wish = IssueWish { coupon: coupon.clone(), user: name(user) };
+    let wish = IssueWish { coupon: coupon.clone(), user: name(user), pass: None };
     store.coupon_issue(&Sending::once(), &[wish]).await.map(|answers| answers[0])
 }
 

@@ -92,7 +92,7 @@ impl Shop {
 fn ledger_rows(entry: &JournalEntry) -> Vec<history::LedgerRow> {
     let row = |rev, change| history::LedgerRow { rev, change, content: format!("{:?}", entry.change) };
     match &entry.change {
-        JournalChange::Issued { seq, users } => users
+        JournalChange::Issued { seq, users, .. } => users
             .iter()
             .zip(0..)
             .map(|(user, later)| {

@@ -182,6 +182,7 @@ async fn a_late_confirmation_is_refused_in_a_backlog(gate: Gate, let_pass: impl 
                 user: user.clone(),
                 quantity: 1,
                 ttl,
+                pass: None,
             })
             .collect();
         let held = store.hold_place(&Sending::once(), &wishes).await.unwrap();

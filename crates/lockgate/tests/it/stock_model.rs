@@ -12,7 +12,8 @@ use lockgate::key::Name;
 use lockgate::store::memory::MemoryStore;
 use lockgate::store::{
     Campaign, CampaignChange, CampaignKind, HoldId, HoldWish, IssueWish, JournalChange, JournalPosition,
-    OrderItem, OrderWish, PurchaseWish, RevokeWish, Sending, SettleWish, Settlement, Store, Terms, Token,
+    OrderItem, OrderWish, PassUse, PurchaseWish, RevokeWish, Sending, SettleWish, Settlement, Store, Terms,
+    Token,
 };
 use lockgate::testing::services::{Persistence, Redis};
 use proptest::prelude::*;
@@ -26,19 +27,20 @@ enum Step {
         quantity: u64,
         per_user: Option<u64>,
         window: Window,
+        line: Option<usize>,
     },
     Change {
         campaign: usize,
         change: CampaignChange,
     },
     Issue {
-        wishes: Vec<(usize, usize)>,
+        wishes: Vec<(usize, usize, Shown)>,
     },
     Buy {
-        wishes: Vec<(usize, usize, u64, Option<usize>)>,
+        wishes: Vec<(usize, usize, u64, Option<usize>, Shown)>,
     },
     Hold {
-        wishes: Vec<(usize, usize, usize, u64)>,
+        wishes: Vec<(usize, usize, usize, u64, Shown)>,
     },
     Settle {
         wishes: Vec<(usize, usize, usize, Settlement)>,
@@ -69,6 +71,9 @@ enum Step {
     },
 }
 
+/// A pass that is shown: its line, its number, whether it is the user's own, and whether it is over.
+type Shown = Option<(usize, u128, bool, bool)>;
+
 /// An order's id, its user, and its articles with their quantities.
 type NumberedOrder = (usize, usize, Vec<(usize, u64)>);
 
@@ -82,6 +87,10 @@ enum Window {
 /// Two of each kind.
 const CAMPAIGNS: usize = 6;
 const USERS: usize = 4;
+
+// The fake clock and the real one agree on what lies in these years.
+const LONG_AGO: Timestamp = Timestamp::from_millis(1);
+const FAR_AHEAD: Timestamp = Timestamp::from_millis(7_000_000_000_000);
 
 fn kind_of(campaign: usize) -> CampaignKind {
     CampaignKind::ALL[campaign / 2]
@@ -105,6 +114,17 @@ fn change() -> impl Strategy<Value = CampaignChange> {
     ]
 }
 
+/// Few passes, so that they come again; most of them do.
+fn shown() -> impl Strategy<Value = Shown> {
+    let is_own = prop::bool::weighted(0.9);
+    let is_over = prop::bool::weighted(0.1);
+    prop_oneof![1 => Just(None), 4 => (demanded(), 0_u128..12, is_own, is_over).prop_map(Some)]
+}
+
+fn demanded() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => Just(0_usize), 1 => Just(1)]
+}
+
 fn several<T: Debug>(one: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
     prop::collection::vec(one, 0..5)
 }
@@ -113,14 +133,18 @@ fn step() -> impl Strategy<Value = Step> {
     let window =
         prop_oneof![8 => Just(Window::Always), 1 => Just(Window::FarAhead), 1 => Just(Window::LongOver)];
     let settlement = prop_oneof![Just(Settlement::Confirm), Just(Settlement::Cancel)];
-    let open = (0..CAMPAIGNS, 0_u64..15, proptest::option::of(1_u64..6), window);
-    let wish_to_buy = (of_kind(CampaignKind::Deal), 0..USERS, quantity(), proptest::option::of(0_usize..4));
-    let wish_to_hold = (0..CAMPAIGNS, 0_usize..8, 0..USERS, quantity());
+    let open =
+        (0..CAMPAIGNS, 0_u64..15, proptest::option::of(1_u64..6), window, proptest::option::of(demanded()));
+    let wish_to_buy =
+        (of_kind(CampaignKind::Deal), 0..USERS, quantity(), proptest::option::of(0_usize..4), shown());
+    let wish_to_hold = (0..CAMPAIGNS, 0_usize..8, 0..USERS, quantity(), shown());
     let order = (0_usize..4, 0..USERS, prop::collection::vec((of_kind(CampaignKind::Sku), quantity()), 1..4));
     prop_oneof![
-        4 => open.prop_map(|(campaign, quantity, per_user, window)| Step::Open { campaign, quantity, per_user, window }),
+        4 => open.prop_map(|(campaign, quantity, per_user, window, line)| {
+            Step::Open { campaign, quantity, per_user, window, line }
+        }),
         2 => (0..CAMPAIGNS, change()).prop_map(|(campaign, change)| Step::Change { campaign, change }),
-        4 => several((of_kind(CampaignKind::Coupon), 0..USERS)).prop_map(|wishes| Step::Issue { wishes }),
+        4 => several((of_kind(CampaignKind::Coupon), 0..USERS, shown())).prop_map(|wishes| Step::Issue { wishes }),
         4 => several(wish_to_buy).prop_map(|wishes| Step::Buy { wishes }),
         4 => several(wish_to_hold).prop_map(|wishes| Step::Hold { wishes }),
         4 => several((0..CAMPAIGNS, 0_usize..8, 0..USERS, settlement)).prop_map(|wishes| Step::Settle { wishes }),
@@ -136,10 +160,17 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// All campaigns first, so that few wishes meet one that nobody has opened; sometimes not.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let openings = prop::collection::vec((2_u64..15, proptest::option::of(2_u64..6)), CAMPAIGNS);
+    let openings = (2_u64..15, proptest::option::of(2_u64..6), proptest::option::of(demanded()));
+    let openings = prop::collection::vec(openings, CAMPAIGNS);
     let openings = openings.prop_map(|terms| {
         let window = Window::Always;
-        let opening = |(campaign, (quantity, per_user))| Step::Open { campaign, quantity, per_user, window };
+        let opening = |(campaign, (quantity, per_user, line))| Step::Open {
+            campaign,
+            quantity,
+            per_user,
+            window,
+            line,
+        };
         terms.into_iter().enumerate().map(opening).collect::<Vec<_>>()
     });
     (prop_oneof![4 => openings, 1 => Just(Vec::new())], prop::collection::vec(step(), 1..60)).prop_map(
@@ -171,6 +202,13 @@ impl Case {
         self.name("user", user)
     }
 
+    fn pass(&self, shown: Shown, user: usize) -> Option<PassUse> {
+        let (line, jti, is_own, is_over) = shown?;
+        let user = if is_own { self.user(user) } else { self.user(user + 1) };
+        let expires_at = if is_over { LONG_AGO } else { FAR_AHEAD };
+        Some(PassUse { line: self.name("line", line), user, jti: Token::from_bits(jti), expires_at })
+    }
+
     /// Every campaign has holds of its own with the same ids.
     fn hold(hold: usize) -> HoldId {
         HoldId::from_bits(hold as u128)
@@ -186,40 +224,51 @@ impl Case {
     /// What a store says to a step, without its times.
     async fn ask(&self, store: &dyn Store, sending: &Sending, step: &Step) -> String {
         let answer = match step {
-            Step::Open { campaign, quantity, per_user, window } => {
+            Step::Open { campaign, quantity, per_user, window, line } => {
                 let campaign = self.campaign(*campaign);
                 let per_user = per_user.filter(|_| campaign.kind != CampaignKind::Sku);
+                let line = line.filter(|_| campaign.kind != CampaignKind::Sku);
                 let terms = terms(*quantity, per_user, *window);
+                let terms = match line {
+                    Some(line) => terms.demanding_pass_of(self.name("line", line)),
+                    None => terms,
+                };
                 said(&store.campaign_open(sending, &campaign, &terms).await)
             }
             Step::Change { campaign, change } => {
                 said(&store.campaign_change(sending, &self.campaign(*campaign), *change).await)
             }
             Step::Issue { wishes } => {
-                let wish = |(coupon, user): &(usize, usize)| IssueWish {
+                let wish = |(coupon, user, shown): &(usize, usize, Shown)| IssueWish {
                     coupon: self.campaign(*coupon),
                     user: self.user(*user),
+                    pass: self.pass(*shown, *user),
                 };
                 said(&store.coupon_issue(sending, &wishes.iter().map(wish).collect::<Vec<_>>()).await)
             }
             Step::Buy { wishes } => {
                 let wish =
-                    |(deal, user, quantity, request): &(usize, usize, u64, Option<usize>)| PurchaseWish {
-                        deal: self.campaign(*deal),
-                        user: self.user(*user),
-                        quantity: *quantity,
-                        request: request.map(|request| self.name("request", request)),
+                    |(deal, user, quantity, request, shown): &(usize, usize, u64, Option<usize>, Shown)| {
+                        PurchaseWish {
+                            deal: self.campaign(*deal),
+                            user: self.user(*user),
+                            quantity: *quantity,
+                            request: request.map(|request| self.name("request", request)),
+                            pass: self.pass(*shown, *user),
+                        }
                     };
                 said(&store.deal_purchase(sending, &wishes.iter().map(wish).collect::<Vec<_>>()).await)
             }
             Step::Hold { wishes } => {
-                let wish = |(campaign, hold, user, quantity): &(usize, usize, usize, u64)| HoldWish {
-                    campaign: self.campaign(*campaign),
-                    id: Self::hold(*hold),
-                    user: self.user(*user),
-                    quantity: if kind_of(*campaign) == CampaignKind::Coupon { 1 } else { *quantity },
-                    ttl: Duration::from_secs(3_600),
-                };
+                let wish =
+                    |(campaign, hold, user, quantity, shown): &(usize, usize, usize, u64, Shown)| HoldWish {
+                        campaign: self.campaign(*campaign),
+                        id: Self::hold(*hold),
+                        user: self.user(*user),
+                        quantity: if kind_of(*campaign) == CampaignKind::Coupon { 1 } else { *quantity },
+                        ttl: Duration::from_secs(3_600),
+                        pass: self.pass(*shown, *user),
+                    };
                 said(&store.hold_place(sending, &wishes.iter().map(wish).collect::<Vec<_>>()).await)
             }
             Step::Settle { wishes } => {
@@ -277,7 +326,7 @@ impl Case {
     /// What a store's journal says of each campaign of this case, one change per number and without its times; forgotten
     /// there afterwards, so that the next case reads only its own.
     async fn take_journal(&self, store: &dyn Store) -> Vec<Vec<(u64, String)>> {
-        let partition = store.partition_of(&self.campaign(0));
+        let partition = store.partition_of(self.campaign(0).home());
         let entries = store.journal_read(partition, JournalPosition::START, usize::MAX).await.unwrap();
         if let Some(last) = entries.last() {
             store.journal_trim(partition, last.position).await.unwrap();
@@ -293,9 +342,13 @@ impl Case {
 /// Coupons that were issued in one step may stand in one entry or in several.
 fn one_by_one(rev: u64, change: &JournalChange) -> Vec<(u64, String)> {
     let changes = match change {
-        JournalChange::Issued { seq, users } => (*seq..)
+        JournalChange::Issued { seq, users, passes } => (*seq..)
             .zip(users)
-            .map(|(seq, user)| format!("{:?}", JournalChange::Issued { seq, users: vec![user.clone()] }))
+            .enumerate()
+            .map(|(place, (seq, user))| {
+                let (users, passes) = (vec![user.clone()], passes.get(place).copied().into_iter().collect());
+                format!("{:?}", JournalChange::Issued { seq, users, passes })
+            })
             .collect(),
         other => vec![format!("{other:?}")],
     };
@@ -303,15 +356,16 @@ fn one_by_one(rev: u64, change: &JournalChange) -> Vec<(u64, String)> {
 }
 
 fn terms(quantity: u64, per_user: Option<u64>, window: Window) -> Terms {
-    // The fake clock and the real one agree on what lies in these years.
-    let (past, future) = (Timestamp::from_millis(1), Timestamp::from_millis(7_000_000_000_000));
     let terms = Terms::new(quantity).unwrap();
     let terms = match window {
         Window::Always => terms,
-        Window::FarAhead => terms.between(Some(future), None).unwrap(),
-        Window::LongOver => terms.between(None, Some(past)).unwrap(),
+        Window::FarAhead => terms.between(Some(FAR_AHEAD), None).unwrap(),
+        Window::LongOver => terms.between(None, Some(LONG_AGO)).unwrap(),
     };
-    per_user.map_or(terms, |limit| terms.per_user(limit).unwrap())
+    match per_user {
+        Some(limit) => terms.per_user(limit).unwrap(),
+        None => terms,
+    }
 }
 
 fn said<T: Debug>(answer: &Result<T, StoreError>) -> String {

@@ -136,7 +136,8 @@ impl Crowd {
     async fn want_a_coupon(&self, coupon: &Campaign, user: &str) {
         let call = history::Issue { campaign: "c".into(), user: user.to_owned(), quantity: 1 };
         let pending = self.recorder.invoke(call).unwrap();
-        let wishes = [IssueWish { coupon: coupon.clone(), user: Name::new("user", user).unwrap() }];
+        let wishes =
+            [IssueWish { coupon: coupon.clone(), user: Name::new("user", user).unwrap(), pass: None }];
         let answer = self.store.coupon_issue(&Sending::once(), &wishes).await;
         let _ = write_down(pending, answer, |answers| match answers[0] {
             Issue::Issued { seq, .. } => history::IssueAnswer::Issued { seq },

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::stock::{JOURNAL, is_refused, issue_wishes, limited, terms, unopened};
-use super::{Home, name, nasty_names};
+use super::{Home, name, nasty_names, pass};
 use crate::store::{
     Campaign, CampaignChange, CampaignKind, Issue, IssueWish, JournalChange, MAX_BATCH, Sending, Settlement,
 };
@@ -27,6 +27,10 @@ pub async fn coupon_issue(home: &Home) {
     a_batch_that_is_sent_again_is_issued_once(home).await;
     what_has_no_wishes_is_no_batch(home).await;
     only_coupons_are_issued(home).await;
+    pass::a_pass_is_demanded(home, pass::Way::Issue).await;
+    pass::passes_go_with_their_wishes(home).await;
+    pass::who_has_a_coupon_needs_no_pass_to_hear_it(home).await;
+    pass::a_batch_with_passes_is_done_once(home).await;
 }
 
 /// The largest number of a batch.
@@ -143,7 +147,7 @@ async fn one_batch_may_concern_several_coupons(home: &Home) {
         (&one, "a"),
     ]
     .into_iter()
-    .map(|(coupon, user)| IssueWish { coupon: coupon.clone(), user: name(user) })
+    .map(|(coupon, user)| IssueWish { coupon: coupon.clone(), user: name(user), pass: None })
     .collect();
     assert_eq!(
         home.store.coupon_issue(&Sending::once(), &wishes).await.unwrap(),
@@ -167,7 +171,7 @@ async fn one_batch_may_concern_several_coupons(home: &Home) {
 async fn a_user_may_be_called_anything(home: &Home) {
     let users = nasty_names(&name("u"));
     let coupon = coupon(home, users.len() as u64 + 1).await;
-    let wish = |user: &_| IssueWish { coupon: coupon.clone(), user: Clone::clone(user) };
+    let wish = |user: &_| IssueWish { coupon: coupon.clone(), user: Clone::clone(user), pass: None };
     let wishes: Vec<_> = users.iter().map(wish).collect();
     let answers = home.store.coupon_issue(&Sending::once(), &wishes).await.unwrap();
     let seqs: Vec<_> = answers.iter().filter_map(issued_seq).collect();
@@ -242,8 +246,8 @@ async fn each_issue_is_one_change_of_the_journal(home: &Home) {
         home.journal_is_whole(&coupon).await,
         [
             JournalChange::Opened { terms: terms(4) },
-            JournalChange::Issued { seq: 1, users: users(&["a", "b"]) },
-            JournalChange::Issued { seq: 3, users: users(&["c", "d"]) },
+            JournalChange::Issued { seq: 1, users: users(&["a", "b"]), passes: Vec::new() },
+            JournalChange::Issued { seq: 3, users: users(&["c", "d"]), passes: Vec::new() },
         ]
     );
 }

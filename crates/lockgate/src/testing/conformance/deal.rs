@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::stock::{JOURNAL, is_refused, limited, purchase, terms, unopened};
-use super::{Home, name, nasty_names};
+use super::{Home, name, nasty_names, pass};
 use crate::store::{
     Campaign, CampaignChange, CampaignKind, JournalChange, MAX_BATCH, MAX_QUANTITY, Purchase, REQUEST_KEPT,
     Revoke, Sending, Settlement, Terms, UserShare,
@@ -27,6 +27,8 @@ pub async fn deal_purchase(home: &Home) {
     a_large_batch_is_sold_whole_and_a_larger_one_refused_whole(home).await;
     a_crowd_buys_what_there_is(home).await;
     a_batch_that_is_sent_again_sells_once(home).await;
+    pass::a_pass_is_demanded(home, pass::Way::Buy).await;
+    pass::a_request_is_answered_again_whatever_is_shown(home).await;
 }
 
 const fn bought(seq: u64, purchased: u64, remaining: u64) -> Purchase {
@@ -50,8 +52,13 @@ async fn each_wish_is_met_whole_or_not_at_all(home: &Home) {
     assert_eq!(home.buy(&deal, "bob", 1).await, Purchase::SoldOut { remaining: 0 });
     let status = home.status(&deal).await;
     assert_eq!((status.granted, status.seq, status.rev), (10, 3, 4));
-    let bought =
-        |seq, user, quantity| JournalChange::Bought { seq, user: name(user), quantity, request: None };
+    let bought = |seq, user, quantity| JournalChange::Bought {
+        seq,
+        user: name(user),
+        quantity,
+        request: None,
+        pass: None,
+    };
     assert_eq!(
         home.journal_is_whole(&deal).await[1..],
         [bought(1, "alice", 4), bought(2, "alice", 1), bought(3, "bob", 5)]
@@ -133,7 +140,10 @@ async fn a_request_that_is_sent_again_buys_once(home: &Home) {
     assert_eq!(home.buy_as("r-1", &deal, "a", 2).await, already(1, 2, 8));
     let changes = home.journal_is_whole(&deal).await;
     let request = Some(name("r-1"));
-    assert_eq!(changes[1], JournalChange::Bought { seq: 1, user: name("a"), quantity: 2, request });
+    assert_eq!(
+        changes[1],
+        JournalChange::Bought { seq: 1, user: name("a"), quantity: 2, request, pass: None }
+    );
 
     if home.time_can_be_moved {
         home.let_pass(REQUEST_KEPT).await;

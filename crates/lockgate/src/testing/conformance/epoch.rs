@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "assertions: a store that does not answer fails the suite")]
 
 use super::stock::{JOURNAL, LONG_HOLD, limited, terms, unopened};
-use super::{Home, name};
+use super::{Home, name, pass};
 use crate::clock::Timestamp;
 use crate::store::{
     Campaign, CampaignChange, CampaignKind, EpochSettle, HoldId, Issue, JournalChange, JournalEntry,
@@ -21,7 +21,7 @@ pub async fn epoch_read(home: &Home) {
     }
     // What somebody has seen and the store has not is missing, until it is built anew.
     let lost = unopened(CampaignKind::Coupon);
-    let partition = home.store.partition_of(&lost);
+    let partition = home.store.partition_of(lost.home());
     let answer = home.store.campaign_reopen(&[seen(&lost, 7)], true).await.unwrap();
     assert_eq!(answer, [Reopen::Missing { rev: 0, known: 7 }]);
     let status = home.store.epoch_read(partition).await.unwrap();
@@ -32,7 +32,7 @@ pub async fn epoch_read(home: &Home) {
 /// [`Store::epoch_settle`](crate::store::Store::epoch_settle)
 pub async fn epoch_settle(home: &Home) {
     let campaign = home.opened(CampaignKind::Coupon, terms(1)).await;
-    let partition = home.store.partition_of(&campaign);
+    let partition = home.store.partition_of(campaign.home());
     for if_empty in [true, false] {
         let settled = home.store.epoch_settle(partition, if_empty).await.unwrap();
         assert_eq!(settled, EpochSettle::Settled, "it was settled before");
@@ -61,6 +61,7 @@ pub async fn campaign_rebuild(home: &Home) {
     what_is_trusted_is_left_alone(home).await;
     a_coupon_is_what_it_was(home).await;
     a_deal_is_what_it_was(home).await;
+    a_used_pass_is_still_used(home).await;
     what_is_lost_is_counted(home).await;
     what_does_not_follow_is_refused(home).await;
 }
@@ -154,6 +155,14 @@ async fn a_deal_is_what_it_was(home: &Home) {
     assert_eq!(home.revoke(&after, "c", 3).await, home.revoke(&before, "c", 3).await);
 }
 
+async fn a_used_pass_is_still_used(home: &Home) {
+    for kind in [CampaignKind::Coupon, CampaignKind::Deal] {
+        let (life, passes, line) = pass::used_passes(home, kind).await;
+        let after = rebuilt_from(home, &life, 0).await;
+        pass::the_passes_are_used(home, &after, &passes, &line).await;
+    }
+}
+
 async fn what_is_lost_is_counted(home: &Home) {
     let before = home.opened(CampaignKind::Coupon, terms(10)).await;
     home.issue(&before, &["a", "b"]).await;
@@ -168,7 +177,8 @@ async fn what_is_lost_is_counted(home: &Home) {
     let told = home.journal_of(&after).await;
     let lost = told.iter().find(|entry| entry.change == JournalChange::Lost { count: 4 }).unwrap();
     assert_eq!((lost.rev, lost.last_rev()), (4, 7));
-    let listed = home.store.campaign_list(home.store.partition_of(&after), None, usize::MAX).await.unwrap();
+    let listed =
+        home.store.campaign_list(home.store.partition_of(after.home()), None, usize::MAX).await.unwrap();
     assert!(listed.contains(&after));
 }
 
@@ -186,7 +196,7 @@ async fn what_does_not_follow_is_refused(home: &Home) {
     let hole = Rebuild::Apply { after: 0, entries: vec![entry(1), entry(3)] };
     assert!(home.store.campaign_rebuild(&campaign, &hole).await.is_err());
     let users = (0..600).map(|user| name(&user.to_string())).collect();
-    let many = JournalChange::Issued { seq: 1, users };
+    let many = JournalChange::Issued { seq: 1, users, passes: Vec::new() };
     let twice = [entry(2), entry(602)].map(|entry| JournalEntry { change: many.clone(), ..entry });
     let too_many = Rebuild::Apply { after: 1, entries: twice.to_vec() };
     assert!(home.store.campaign_rebuild(&campaign, &too_many).await.is_err());

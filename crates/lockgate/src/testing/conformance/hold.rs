@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::stock::{JOURNAL, LONG_HOLD, MOMENT, hold, is_refused, limited, settlement_of, terms, unopened};
-use super::{Home, name, nasty_names};
+use super::{Home, name, nasty_names, pass};
 use crate::clock::Timestamp;
 use crate::store::{
     Campaign, CampaignChange, CampaignKind, CampaignOpen, HoldId, HoldPlace, HoldSettle, HoldState, Issue,
@@ -33,6 +33,8 @@ pub async fn hold_place(home: &Home) {
     users_may_be_called_anything(home).await;
     a_crowd_holds_what_there_is(home).await;
     a_batch_that_is_sent_again_is_held_once(home).await;
+    pass::a_pass_is_demanded(home, pass::Way::HoldCoupon).await;
+    pass::a_pass_is_demanded(home, pass::Way::HoldDeal).await;
 }
 
 /// The answer's time and what is left.
@@ -59,7 +61,7 @@ async fn what_is_held_is_off_the_shelf(home: &Home) {
         assert_eq!(denied, HoldPlace::SoldOut { remaining: 2 });
         let status = home.status(&campaign).await;
         assert_eq!((status.granted, status.held, status.seq, status.rev), (0, 3, 0, 2));
-        let noted = JournalChange::Held { id, user: name("a"), quantity: 3, expires_at };
+        let noted = JournalChange::Held { id, user: name("a"), quantity: 3, expires_at, pass: None };
         assert_eq!(home.journal_is_whole(&campaign).await[1..], [noted]);
     }
     let deal = deal(home, 5).await;

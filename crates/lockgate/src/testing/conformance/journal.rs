@@ -42,13 +42,18 @@ async fn a_life_is_told_from_its_beginning_to_its_end(home: &Home) {
     }
     home.open(&deal, terms(30)).await;
 
-    let held =
-        |id, end: usize| JournalChange::Held { id, user: name("c"), quantity: 1, expires_at: ends[end] };
+    let held = |id, end: usize| JournalChange::Held {
+        id,
+        user: name("c"),
+        quantity: 1,
+        expires_at: ends[end],
+        pass: None,
+    };
     let changed = |change| JournalChange::Changed { change };
     let expected = [
         JournalChange::Opened { terms: limited(10, 5) },
-        JournalChange::Bought { seq: 1, user: name("a"), quantity: 2, request: None },
-        JournalChange::Bought { seq: 2, user: name("b"), quantity: 1, request: Some(name("r")) },
+        JournalChange::Bought { seq: 1, user: name("a"), quantity: 2, request: None, pass: None },
+        JournalChange::Bought { seq: 2, user: name("b"), quantity: 1, request: Some(name("r")), pass: None },
         held(kept, 0),
         held(left, 1),
         held(forgotten, 2),
@@ -81,7 +86,7 @@ async fn it_is_read_piece_by_piece(home: &Home) {
     for user in 0..20 {
         home.issue(&coupon, &[&format!("user-{user}")]).await;
     }
-    let partition = home.store.partition_of(&coupon);
+    let partition = home.store.partition_of(coupon.home());
     let ours = home.journal_of(&coupon).await;
     assert_eq!(ours.len(), 21);
     let after = ours[4].position;
@@ -118,7 +123,7 @@ pub async fn journal_trim(home: &Home) {
     for user in 0..5 {
         home.issue(&coupon, &[&format!("user-{user}")]).await;
     }
-    let partition = home.store.partition_of(&coupon);
+    let partition = home.store.partition_of(coupon.home());
     assert_eq!(home.store.journal_trim(partition, JournalPosition::START).await.unwrap(), 0);
 
     let all = home.journal_after(partition, JournalPosition::START).await;
@@ -146,5 +151,8 @@ pub async fn journal_trim(home: &Home) {
     home.issue(&coupon, &["later"]).await;
     let next = still_there().await;
     assert!(next.len() == 1 && next[0].position > last.position, "{next:?}");
-    assert_eq!(next[0].change, JournalChange::Issued { seq: 7, users: vec![name("later")] });
+    assert_eq!(
+        next[0].change,
+        JournalChange::Issued { seq: 7, users: vec![name("later")], passes: Vec::new() }
+    );
 }

@@ -38,7 +38,7 @@ impl<'a> Team<'a> {
     }
 
     fn partition(&self) -> u16 {
-        self.home.store.partition_of(&self.coupon)
+        self.home.store.partition_of(self.coupon.home())
     }
 
     fn reader(&self, reader: &str) -> JournalReader {

@@ -22,7 +22,7 @@ pub async fn campaign_forget(home: &Home) {
     assert_eq!(forget(4).await, CampaignForget::Changed { rev: 5 }, "whoever asks does not know all of it");
     assert_eq!(home.status(&deal).await.granted, 2, "nothing has changed so far");
 
-    let partition = home.store.partition_of(&deal);
+    let partition = home.store.partition_of(deal.home());
     assert_eq!(forget(5).await, CampaignForget::Forgotten);
     assert_eq!(home.store.campaign_read(&deal).await.unwrap(), None);
     assert_eq!(home.store.share_read(&deal, &name("a")).await.unwrap(), None);

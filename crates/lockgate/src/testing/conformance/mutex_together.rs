@@ -12,15 +12,14 @@ use super::{Home, fresh, lease};
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{
-    Acquire, Attempt, Campaign, CampaignKind, FENCE_BLOCK, Fence, Fences, IfTaken, MAX_TOGETHER, Release,
-    Renew, Renewal, Token,
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, IfTaken, MAX_TOGETHER, Release, Renew, Renewal, Token,
 };
 
 type Wishes = Vec<(Name, Attempt)>;
 
 /// Names nobody else uses, that belong to one partition.
 fn names_that_belong_together(home: &Home, count: usize) -> Vec<Name> {
-    let partition = |name: &Name| home.store.partition_of(&Campaign::new(CampaignKind::Coupon, name.clone()));
+    let partition = |name: &Name| home.store.partition_of(name);
     let first = fresh("mutex");
     let here = partition(&first);
     let others = std::iter::repeat_with(|| fresh("mutex")).filter(|name| partition(name) == here);

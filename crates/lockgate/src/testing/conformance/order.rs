@@ -53,6 +53,7 @@ async fn an_order_takes_all_of_it(home: &Home) {
         user: name(user),
         quantity,
         request: Some(id.clone()),
+        pass: None,
     };
     assert_eq!(home.journal_is_whole(&shirt).await[1..], [bought(1, "a", 2, &first)]);
     assert_eq!(

@@ -57,7 +57,7 @@ impl Home {
 
     /// Whether the part may be doubted now.
     async fn is_in_doubt(&self, part: &OrderPart) -> bool {
-        let partition = self.store.partition_of(&part.items()[0].item.sku);
+        let partition = self.store.partition_of(part.items()[0].item.sku.home());
         self.store.order_doubts(partition, 10_000).await.unwrap().contains(part)
     }
 
@@ -102,6 +102,7 @@ async fn a_part_is_put_aside_and_never_goes_back_by_itself(home: &Home) {
         user: name("a"),
         quantity: item.item.quantity,
         expires_at: NEVER,
+        pass: None,
     };
     home.let_pass(Duration::from_millis(20)).await;
     for (item, (sku, quantity)) in part.items().iter().zip([(&shirt, 2), (&shoe, 5)]) {
@@ -240,7 +241,7 @@ async fn a_part_lies_in_one_partition(home: &Home) {
     let one = home.opened(SKU, terms(1)).await;
     for _ in 0..64 {
         let other = home.opened(SKU, terms(1)).await;
-        if home.store.partition_of(&other) != home.store.partition_of(&one) {
+        if home.store.partition_of(other.home()) != home.store.partition_of(one.home()) {
             let across = new_part(&[(0, &one, 1), (1, &other, 1)]);
             is_refused(&home.store.order_reserve(&Sending::once(), &across, Some(LONG_HOLD)).await);
             is_refused(&home.store.order_settle(&Sending::once(), &across, Cancel).await);
@@ -390,7 +391,7 @@ async fn the_oldest_doubts_come_first(home: &Home) {
         home.reserve_for(part, Some(Duration::from_millis(millis))).await;
     }
     home.let_pass(Duration::from_millis(30)).await;
-    let partition = home.store.partition_of(&shirt);
+    let partition = home.store.partition_of(shirt.home());
     let doubts = home.store.order_doubts(partition, 10_000).await.unwrap();
     let of_ours = |part: &OrderPart| parts.iter().position(|ours| ours == part);
     let first = doubts.iter().find_map(of_ours);

@@ -144,7 +144,7 @@ impl Home {
 
     /// What the journal says of a campaign. Only what has come since the last look is read.
     pub(super) async fn journal_of(&self, campaign: &Campaign) -> Vec<JournalEntry> {
-        let partition = self.store.partition_of(campaign);
+        let partition = self.store.partition_of(campaign.home());
         let mut known = self.journal.0.lock().await;
         let (read_through, entries) = known.entry(partition).or_default();
         for entry in self.journal_after(partition, *read_through).await {
@@ -238,7 +238,7 @@ impl Told {
                 Self { quantity: quantity + by, ..self }
             }
             JournalChange::Changed { .. } => self,
-            JournalChange::Issued { seq: first, users } => {
+            JournalChange::Issued { seq: first, users, .. } => {
                 assert_eq!(*first, seq + 1, "numbers were left out");
                 let count = users.len() as u64;
                 taken(seq + count, count)
@@ -274,15 +274,15 @@ pub(super) fn unopened(kind: CampaignKind) -> Campaign {
 }
 
 pub(super) fn issue_wishes(coupon: &Campaign, users: &[&str]) -> Vec<IssueWish> {
-    users.iter().map(|user| IssueWish { coupon: coupon.clone(), user: name(user) }).collect()
+    users.iter().map(|user| IssueWish { coupon: coupon.clone(), user: name(user), pass: None }).collect()
 }
 
 pub(super) fn purchase(deal: &Campaign, user: &str, quantity: u64, request: Option<&str>) -> PurchaseWish {
-    PurchaseWish { deal: deal.clone(), user: name(user), quantity, request: request.map(name) }
+    PurchaseWish { deal: deal.clone(), user: name(user), quantity, request: request.map(name), pass: None }
 }
 
 pub(super) fn hold(campaign: &Campaign, id: HoldId, user: &str, quantity: u64, ttl: Duration) -> HoldWish {
-    HoldWish { campaign: campaign.clone(), id, user: name(user), quantity, ttl }
+    HoldWish { campaign: campaign.clone(), id, user: name(user), quantity, ttl, pass: None }
 }
 
 pub(super) fn settlement_of(
