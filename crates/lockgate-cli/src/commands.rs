@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 mod import;
 pub(crate) mod ledger;
+pub(crate) mod line;
 mod places;
 pub(crate) mod recover;
 pub(crate) mod serve;

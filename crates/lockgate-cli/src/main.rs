@@ -30,6 +30,7 @@ enum Command {
     Audit(commands::audit::Audit),
     Recover(commands::recover::Recover),
     Ledger(commands::ledger::LedgerCommand),
+    Line(commands::line::LineCommand),
     Bench(commands::bench::Bench),
 }
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Audit(audit) => audit.run(),
         Command::Recover(recover) => recover.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Line(line) => line.run(),
         Command::Bench(bench) => bench.run(),
     };
     match outcome {

@@ -9,6 +9,8 @@ mod bench;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod line;
+#[cfg(test)]
 mod old_redis;
 #[cfg(test)]
 mod outage;
