@@ -15,7 +15,7 @@
 //! command_count    what clients sent, from INFO commandstats
 //! yardstick        was the machine quiet?
 //! report           JSON lines as they come, a table at the end
-//! lock, stock, ledger  the cases
+//! lock, stock, line, ledger  the cases
 //! ```
 
 use std::error::Error;
@@ -29,6 +29,7 @@ use redis::IntoConnectionInfo;
 mod command_count;
 mod frame;
 mod ledger;
+mod line;
 mod lock;
 mod report;
 mod slice;
@@ -39,6 +40,7 @@ mod yardstick;
 use self::command_count::CommandCounter;
 use self::frame::{Case, Pace, run_case};
 pub use self::ledger::LedgerPoint;
+pub use self::line::LinePoint;
 pub use self::lock::LockPoint;
 use self::lock::Stage;
 use self::report::Report;
@@ -76,6 +78,8 @@ pub enum Subject {
     Stock(Option<usize>),
     /// What so many issued coupons cost.
     StockSize(u64),
+    /// Standing in line.
+    Line(LinePoint),
     /// Writing the ledger.
     Ledger(LedgerPoint),
 }
@@ -123,6 +127,7 @@ async fn measure(
         }
         Subject::Cost => return lock::cost::measure(url, options.rounds, options.json, counter).await,
         Subject::StockSize(users) => return stock::size::measure(url, users, options.json, counter).await,
+        Subject::Line(point) => return line::measure(url, point, options, counter).await,
         Subject::Ledger(point) => return ledger::measure(url, &point, options, counter).await,
         Subject::Stock(tasks) => {
             let stage = stock::stage(url, tasks).await?;
@@ -165,6 +170,14 @@ fn raw_client(url: &str) -> Result<redis::Client, Failure> {
 async fn patient_connection(url: &str) -> Result<redis::aio::MultiplexedConnection, Failure> {
     let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     Ok(raw_client(url)?.get_multiplexed_async_connection_with_config(&patient).await?)
+}
+
+/// What Redis has in memory, in bytes.
+async fn used_memory(url: &str) -> Result<u64, Failure> {
+    let mut connection = patient_connection(url).await?;
+    let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await?;
+    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    Ok(line.ok_or("INFO says nothing of used_memory")?.trim().parse()?)
 }
 
 /// Leaves somebody else's Redis as it was found.

@@ -1,7 +1,7 @@
 //! `lockgate bench`: how fast it is here, beside the limit and the usual ways.
 
 use clap::{Args, Subcommand};
-use lockgate_lab::bench::{self, BenchOptions, LedgerPoint, LockPoint, Subject};
+use lockgate_lab::bench::{self, BenchOptions, LedgerPoint, LinePoint, LockPoint, Subject};
 
 use super::{Outcome, runtime, runtime_of};
 
@@ -64,6 +64,17 @@ enum BenchSubject {
         #[command(flatten)]
         options: Options,
     },
+    /// Standing in line: entering, asking for the position, what a long line costs, and many who watch
+    Line {
+        /// How many wait in the long line; the rest of the bench is as large in proportion
+        #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=16_000_000))]
+        people: u64,
+        /// How many ask at once
+        #[arg(long, value_name = "W", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+        tasks: u16,
+        #[command(flatten)]
+        options: Options,
+    },
     /// Writing the ledger: rows a second, how far behind, and what buyers notice of it
     Ledger {
         /// The database to measure on; or postgres, mysql or sqlite, to have one started; without it, postgres
@@ -121,6 +132,9 @@ impl Bench {
             BenchSubject::LockCost(options) => (Subject::Cost, options),
             BenchSubject::Stock { tasks, options } => (Subject::Stock(tasks.map(usize::from)), options),
             BenchSubject::StockSize { users, options } => (Subject::StockSize(users), options),
+            BenchSubject::Line { people, tasks, options } => {
+                (Subject::Line(LinePoint { people, tasks: tasks.into() }), options)
+            }
             BenchSubject::Ledger { db, rows, options } => {
                 (Subject::Ledger(LedgerPoint { database: db, rows }), options)
             }

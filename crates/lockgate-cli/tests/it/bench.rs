@@ -1,5 +1,6 @@
 //! `lockgate bench`: its JSON can be read as it comes, and it counts what clients sent.
 
+use lockgate::testing::services::{Persistence, Redis};
 use serde_json::Value;
 
 use crate::process::run;
@@ -81,6 +82,40 @@ fn what_many_issued_coupons_cost_is_counted() {
     let size: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!((30..=130).contains(&size["bytes_per_user"].as_u64().unwrap()), "{size}");
     assert!(size["seconds_to_start"].as_f64().unwrap() > 0.0, "{size}");
+}
+
+#[test]
+fn the_line_measures_what_people_write_and_ours_and_says_what_was_expected() {
+    let lines = lines_of(&["line", "--people", "10000", "--tasks", "20"]);
+    let cases: Vec<_> = lines.iter().filter(|line| line["kind"] == "case").collect();
+    assert_eq!(cases.len(), 6, "entering, positions, and both by how many wait, in a crowd and alone");
+    let entering = results_of(&lines);
+    let per_entry = |contender: &str| result(&entering, contender)["client_commands"].as_f64();
+    assert_eq!(per_entry("ZADD, ZRANK, ZCARD, one after the other"), Some(3.0));
+    assert!(per_entry("lockgate on Redis").unwrap() < 1.0, "callers that come together share no call");
+    assert_eq!(per_entry("lockgate embedded"), None);
+
+    let figure = |name: &str| lines.iter().find(|line| line["name"] == name).unwrap();
+    let found = |name: &str| figure(name)["value"].as_f64().unwrap();
+    assert_eq!(figure("positions/s, times those by ZRANK")["expected"], "≥ 5.00");
+    assert!((50.0..=200.0).contains(&found("bytes per person, ids like user-1234567")));
+    assert!(found("longest script: entering, 1,000 a call, ms") > 0.0);
+    assert!(found("longest script: drawing all places, ms") > 0.0);
+    assert_eq!(found("watchers in one process: how many"), 99.0);
+    let calls = found("watchers in one process: store calls per tick");
+    // A busy machine may be so late that a batch falls between two ticks.
+    assert!((0.9..=2.0).contains(&calls), "{calls}");
+    assert_eq!(lines.last().unwrap()["kind"], "noise");
+}
+
+#[test]
+fn somebodys_redis_is_left_as_it_was() {
+    let redis = Redis::start(Persistence::Off).unwrap();
+    let slow = || redis.command(&["CONFIG", "GET", "slowlog-*"]).unwrap().to_string();
+    let before = slow();
+    lines_of(&["line", "--people", "10000", "--tasks", "20", "--redis", &redis.url()]);
+    assert_eq!(slow(), before);
+    assert_eq!(redis.command(&["DBSIZE"]).unwrap().to_string(), "0");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! that of what it calls.
 
 use std::collections::HashMap;
+use std::ops::Add;
 
 use lockgate::error::without_secrets;
 use redis::aio::MultiplexedConnection;
@@ -25,6 +26,14 @@ pub(super) struct CommandCounts(HashMap<String, Effort>);
 pub(super) struct Effort {
     pub(super) calls: u64,
     pub(super) server_us: u64,
+}
+
+impl Add for Effort {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { calls: self.calls + other.calls, server_us: self.server_us + other.server_us }
+    }
 }
 
 impl CommandCounter {
@@ -58,10 +67,8 @@ impl CommandCounts {
         let of = |counts: &Self, command: &str| counts.0.get(command).copied().unwrap_or_default();
         commands.iter().fold(Effort::default(), |sum, command| {
             let (now, then) = (of(self, command), of(before, command));
-            Effort {
-                calls: sum.calls + now.calls.saturating_sub(then.calls),
-                server_us: sum.server_us + now.server_us.saturating_sub(then.server_us),
-            }
+            let calls = now.calls.saturating_sub(then.calls);
+            sum + Effort { calls, server_us: now.server_us.saturating_sub(then.server_us) }
         })
     }
 }

@@ -59,9 +59,10 @@ pub(super) async fn measure_slice(
     let (tallies, (steady_from, steady_to)) = (tallies?, steady?);
     let elapsed = tallies.seconds.unwrap_or(clock.monotonic().since(start).as_secs_f64());
     let commands = contender.client_commands();
-    let (effort, operations) = match tallies.steady_operations {
-        0 => (counter.read().await?.since(&commands_before, commands), tallies.operations()),
-        steady => (steady_to.since(&steady_from, commands), steady),
+    let (effort, operations) = match (tallies.effort, tallies.steady_operations) {
+        (Some(effort), _) => (effort, tallies.operations()),
+        (None, 0) => (counter.read().await?.since(&commands_before, commands), tallies.operations()),
+        (None, steady) => (steady_to.since(&steady_from, commands), steady),
     };
     let effort = (!commands.is_empty()).then_some(PerOperation { effort, operations });
     Ok(summarize(&tallies, elapsed, yardstick_us, effort))
@@ -104,18 +105,45 @@ pub(super) async fn work_in_tasks(
     Ok(tallies)
 }
 
+/// Lets so many workers of this process work so many times each.
+pub(super) async fn work_so_often(
+    workers: impl Iterator<Item = Box<dyn Worker>>,
+    times: usize,
+) -> Result<Tallies, Failure> {
+    let clock = Clock::system();
+    let mut working = JoinSet::new();
+    for mut worker in workers {
+        let clock = clock.clone();
+        working.spawn(async move {
+            let mut tally = Tally::new()?;
+            for _ in 0..times {
+                work_once(worker.as_mut(), &clock, &mut tally).await?;
+            }
+            Ok::<_, Failure>(tally)
+        });
+    }
+    let mut tallies = Tallies::new()?;
+    while let Some(tally) = working.join_next().await {
+        tallies.add(&tally??)?;
+    }
+    Ok(tallies)
+}
+
 async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> Result<Tally, Failure> {
     let mut tally = Tally::new()?;
-    let mut before = clock.monotonic();
-    while before < end {
-        tally.operations += worker.work().await?;
-        let after = clock.monotonic();
-        tally.latencies.record(u64::try_from(after.since(before).as_nanos())?)?;
-        // An embedded store never waits; without this, the first tasks would keep the others from the cores.
-        tokio::task::coop::consume_budget().await;
-        before = clock.monotonic();
+    while clock.monotonic() < end {
+        work_once(worker.as_mut(), &clock, &mut tally).await?;
     }
     Ok(tally)
+}
+
+async fn work_once(worker: &mut dyn Worker, clock: &Clock, tally: &mut Tally) -> Result<(), Failure> {
+    let before = clock.monotonic();
+    tally.operations += worker.work().await?;
+    tally.latencies.record(u64::try_from(clock.monotonic().since(before).as_nanos())?)?;
+    // An embedded store never waits; without this, the first tasks would keep the others from the cores.
+    tokio::task::coop::consume_budget().await;
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people: three digits are enough")]

@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
+use super::command_count::Effort;
 
 /// A turn is steady from this part of its length to its end: before, everybody queues for the first time; after, they leave.
 pub(super) const STEADY_FROM: f64 = 0.25;
@@ -43,6 +44,8 @@ pub(super) struct Tallies {
     pub(super) violations: Option<u64>,
     /// How long the turn took, in seconds, if it was not as long as was asked for.
     pub(super) seconds: Option<f64>,
+    /// What the server was asked, if not all of the turn counts.
+    pub(super) effort: Option<Effort>,
 }
 
 impl Tallies {
@@ -57,6 +60,7 @@ impl Tallies {
             steady_operations: 0,
             violations: None,
             seconds: None,
+            effort: None,
         })
     }
 
@@ -67,6 +71,12 @@ impl Tallies {
         self.held_nanos += tally.held_nanos;
         self.steady_operations += tally.steady_operations;
         Ok(())
+    }
+
+    /// What the same workers, or others, did in another part of the turn.
+    pub(super) fn add_all(&mut self, others: &Tallies) -> Result<(), Failure> {
+        self.operations_of_each.extend(&others.operations_of_each);
+        Ok(self.latencies.add(&others.latencies)?)
     }
 
     pub(super) fn operations(&self) -> u64 {

@@ -58,7 +58,9 @@ impl Journal {
 
     /// Issues to so many at once, at most to a batch.
     pub(super) async fn issue(&mut self, users: u64) -> Result<(), Failure> {
-        let wish = |user| Ok(IssueWish { coupon: self.campaign.clone(), user: Name::new("user", user)? });
+        let wish = |user| {
+            Ok(IssueWish { coupon: self.campaign.clone(), user: Name::new("user", user)?, pass: None })
+        };
         let wishes = new_users(users.min(BATCH)).map(wish).collect::<Result<Vec<_>, Failure>>()?;
         self.sending.number += 1;
         self.store().coupon_issue(&self.sending, &wishes).await?;

@@ -51,7 +51,7 @@ fn coupon() -> Result<Campaign, Failure> {
 fn wishes() -> Result<Vec<IssueWish>, Failure> {
     let coupon = coupon()?;
     new_users(BATCH)
-        .map(|user| Ok(IssueWish { coupon: coupon.clone(), user: Name::new("user", user)? }))
+        .map(|user| Ok(IssueWish { coupon: coupon.clone(), user: Name::new("user", user)?, pass: None }))
         .collect()
 }
 

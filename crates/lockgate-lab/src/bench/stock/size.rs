@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::new_users;
 use crate::bench::command_count::CommandCounter;
-use crate::bench::{Failure, NAMESPACE, patient_connection, remove_our_keys};
+use crate::bench::{Failure, NAMESPACE, remove_our_keys, used_memory};
 
 /// How many users one call takes where a cost is measured: as a busy server makes them.
 const BATCH: u64 = 500;
@@ -65,7 +65,9 @@ struct Filling<'a> {
 impl Filling<'_> {
     async fn issue(&mut self, users: impl Iterator<Item = String>) -> Result<(), Failure> {
         let wishes = users
-            .map(|user| Ok(IssueWish { coupon: self.coupon.clone(), user: Name::new("user", user)? }))
+            .map(|user| {
+                Ok(IssueWish { coupon: self.coupon.clone(), user: Name::new("user", user)?, pass: None })
+            })
             .collect::<Result<Vec<_>, Failure>>()?;
         self.sending.number += 1;
         self.store.coupon_issue(&self.sending, &wishes).await?;
@@ -165,11 +167,4 @@ async fn reopen(url: &str) -> Result<Gate, Failure> {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(Gate::open(url).await?)
-}
-
-async fn used_memory(url: &str) -> Result<u64, Failure> {
-    let mut connection = patient_connection(url).await?;
-    let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await?;
-    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-    Ok(line.ok_or("INFO says nothing of used_memory")?.trim().parse()?)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockgate::Gate;
 use lockgate::config::Config;
+use lockgate::key::Name;
 use lockgate::ledger::{Ledger, Light, Recovery, Writer};
 use lockgate::stock::{CampaignOpen, CampaignState, HoldSettle, Issue, Purchase, Reservation, Terms};
 use lockgate::store::redis::RedisStore;
@@ -74,7 +75,10 @@ async fn an_empty_server_gets_everything_back_from_the_ledger(base: Base) {
     let Reservation::Held { hold, .. } = held else { panic!("{held:?}") };
     deal.revoke("alice", 1).await.unwrap();
     deal.purchase("alice", 1).await.unwrap();
-    let before = deal.status().await.unwrap();
+    let strict = gate.deal("only after the line").unwrap();
+    let line = Name::new("line", "tour\\ \0 line=9\n🎟").unwrap();
+    strict.open(&Terms::new(10).unwrap().per_user(3).unwrap().demanding_pass_of(line)).await.unwrap();
+    let [before, demanded] = [deal.status().await.unwrap(), strict.status().await.unwrap()];
     at_work.drained().await;
 
     restart(&redis);
@@ -95,7 +99,7 @@ async fn an_empty_server_gets_everything_back_from_the_ledger(base: Base) {
     assert_eq!(light(&ledger, &gate).await, Light::Red);
 
     let recovery = recover(&ledger, &gate).await;
-    assert_eq!((recovery.campaigns.len(), recovery.lost()), (2, 0), "{recovery:?}");
+    assert_eq!((recovery.campaigns.len(), recovery.lost()), (3, 0), "{recovery:?}");
     let of_coupon = recovery.campaigns.iter().find(|one| one.campaign == coupon("c")).unwrap();
     assert_eq!((of_coupon.had, of_coupon.known, of_coupon.found), (0, 1_201, 1_201));
     all_are_told_the_same(&gate, "c", &told).await;
@@ -103,7 +107,8 @@ async fn an_empty_server_gets_everything_back_from_the_ledger(base: Base) {
         gate.coupon("c").unwrap().issue("late").await.unwrap(),
         Issue::Issued { seq: 1_201, .. }
     ));
-    assert_eq!(deal.status().await.unwrap(), before);
+    assert_eq!([deal.status().await.unwrap(), strict.status().await.unwrap()], [before, demanded]);
+    assert_eq!(strict.purchase("alice", 1).await.unwrap(), Purchase::PassRequired);
     let replayed = deal.purchase_as("request", "alice", 2).await.unwrap();
     assert!(matches!(replayed, Purchase::AlreadyBought { seq: 1, .. }), "{replayed:?}");
     assert_eq!(hold.confirm().await.unwrap(), HoldSettle::Confirmed { seq: 3 });

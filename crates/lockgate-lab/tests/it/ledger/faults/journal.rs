@@ -138,6 +138,6 @@ async fn two_writers_of_a_cluster_write_every_partition() {
 
 fn one_in_every_partition(gate: &Gate) -> Vec<String> {
     let mut found = BTreeSet::new();
-    let is_new = |name: &String| found.insert(gate.store().partition_of(&coupon(name)));
+    let is_new = |name: &String| found.insert(gate.store().partition_of(coupon(name).home()));
     (0..2_000).map(|number| format!("coupon-{number}")).filter(is_new).collect()
 }
