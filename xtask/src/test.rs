@@ -16,7 +16,7 @@ const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fas
 const NO_DEFAULT_FEATURES: &[&str] = &["check", "--package", "lockgate", "--no-default-features"];
 
 /// The examples that need no service: each checks itself, and must end well.
-const EXAMPLES: [(&str, &str); 9] = [
+const EXAMPLES: [(&str, &str); 10] = [
     ("example blocking", "blocking"),
     ("example coupon", "coupon"),
     ("example fencing", "fencing"),
@@ -26,6 +26,7 @@ const EXAMPLES: [(&str, &str); 9] = [
     ("example report_once", "report_once"),
     ("example time_deal", "time_deal"),
     ("example transfer", "transfer"),
+    ("example waiting_room", "waiting_room"),
 ];
 
 /// What the README tells people to type first: it must build, and it must be the binary `lockgate`.
