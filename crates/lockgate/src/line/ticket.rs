@@ -124,7 +124,12 @@ impl Ticket {
         // A place is free, or somebody behind has moved up.
         self.booth.look.notify_one();
         self.booth.wake();
-        Ok(acted.map_or(Whereabouts::Unknown, |(_, whereabouts)| whereabouts))
+        match acted {
+            // Nothing has changed, and how the line is, only showing the ticket tells.
+            Some((_, whereabouts)) if !whereabouts.is_final() => self.show().await,
+            Some((_, whereabouts)) => Ok(whereabouts),
+            None => Ok(Whereabouts::Unknown),
+        }
     }
 
     /// `None`: there is no such line, or it is no ticket of it.
@@ -156,9 +161,8 @@ impl Ticket {
             Act::Finish => shared.store.ticket_finish(line, facts.edition, ticket).await?,
             Act::Renew => shared.store.ticket_renew(line, facts.edition, ticket).await?,
         };
-        // A call about one ticket says no more of the line than the last tick did.
-        let nothing_heard = Crowd { state: LineState::Running, waiting: 0, active: 0, pace: None };
-        let crowd = self.booth.view().map_or(nothing_heard, |view| view.crowd);
+        // A call about one ticket says nothing of the line; what is made of it then is not told.
+        let crowd = Crowd { state: LineState::Paused, waiting: 0, active: 0, pace: None };
         Ok(standing.map(|standing| (crowd, standing)))
     }
 }
