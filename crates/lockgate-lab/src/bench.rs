@@ -172,12 +172,21 @@ async fn patient_connection(url: &str) -> Result<redis::aio::MultiplexedConnecti
     Ok(raw_client(url)?.get_multiplexed_async_connection_with_config(&patient).await?)
 }
 
-/// What Redis has in memory, in bytes.
+/// How often a server is asked whether it has let go of what was removed.
+const LOOKS_AT_MEMORY: usize = 1_000;
+
+/// What Redis has in memory, in bytes, when it has let go of what was removed.
 async fn used_memory(url: &str) -> Result<u64, Failure> {
     let mut connection = patient_connection(url).await?;
-    let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await?;
-    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-    Ok(line.ok_or("INFO says nothing of used_memory")?.trim().parse()?)
+    for _ in 0..LOOKS_AT_MEMORY {
+        let info: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await?;
+        let figure = |name| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        if figure("lazyfree_pending_objects:").is_none_or(|pending| pending == "0") {
+            return Ok(figure("used_memory:").ok_or("INFO says nothing of used_memory")?.parse()?);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Err("Redis does not let go of what was removed".into())
 }
 
 /// Leaves somebody else's Redis as it was found.

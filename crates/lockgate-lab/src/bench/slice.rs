@@ -115,9 +115,9 @@ pub(super) async fn work_so_often(
     for mut worker in workers {
         let clock = clock.clone();
         working.spawn(async move {
-            let mut tally = Tally::new()?;
+            let (mut tally, mut before) = (Tally::new()?, clock.monotonic());
             for _ in 0..times {
-                work_once(worker.as_mut(), &clock, &mut tally).await?;
+                before = work_once(worker.as_mut(), &clock, before, &mut tally).await?;
             }
             Ok::<_, Failure>(tally)
         });
@@ -131,19 +131,25 @@ pub(super) async fn work_so_often(
 
 async fn work_until(mut worker: Box<dyn Worker>, clock: Clock, end: Moment) -> Result<Tally, Failure> {
     let mut tally = Tally::new()?;
-    while clock.monotonic() < end {
-        work_once(worker.as_mut(), &clock, &mut tally).await?;
+    let mut before = clock.monotonic();
+    while before < end {
+        before = work_once(worker.as_mut(), &clock, before, &mut tally).await?;
     }
     Ok(tally)
 }
 
-async fn work_once(worker: &mut dyn Worker, clock: &Clock, tally: &mut Tally) -> Result<(), Failure> {
-    let before = clock.monotonic();
+/// Answers the moment from which on the next time counts.
+async fn work_once(
+    worker: &mut dyn Worker,
+    clock: &Clock,
+    before: Moment,
+    tally: &mut Tally,
+) -> Result<Moment, Failure> {
     tally.operations += worker.work().await?;
     tally.latencies.record(u64::try_from(clock.monotonic().since(before).as_nanos())?)?;
     // An embedded store never waits; without this, the first tasks would keep the others from the cores.
     tokio::task::coop::consume_budget().await;
-    Ok(())
+    Ok(clock.monotonic())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people: three digits are enough")]

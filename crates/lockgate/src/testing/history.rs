@@ -54,18 +54,19 @@ mod verdict;
 mod violation;
 
 pub use answer::{
-    AcquireAnswer, AdmittedUsers, Answer, Entered, IssueAnswer, LeaveAnswer, Listed, LookAnswer, OpenAnswer,
-    ReleaseAnswer, RenewAnswer, RevokeAnswer, WriteAnswer,
+    AcquireAnswer, AdmittedUsers, Answer, ClockSet, Entered, FinishAnswer, IssueAnswer, LeaveAnswer,
+    LineOpened, LineStands, Listed, LookAnswer, OpenAnswer, ReleaseAnswer, RenewAnswer, RevokeAnswer,
+    WriteAnswer,
 };
 pub use call::{
-    Acquire, Admit, Call, Enter, FencedWrite, Issue, Leave, ListGrants, ListLedger, Lists, Look, Open,
-    Operation, Release, Renew, Revoke, Waits,
+    Acquire, Admit, Call, Enter, FencedWrite, Finish, Issue, Leave, ListGrants, ListLedger, ListPlaces,
+    Lists, Look, Open, OpenLine, Operation, ReadLine, Release, Renew, Revoke, SetClock, Waits,
 };
 pub use checker::check;
 pub use event::{Event, Step};
 pub use load::ReadError;
 pub use recorder::{Pending, Recorder};
-pub use row::{Change, GrantRow, LedgerRow, Row};
+pub use row::{Change, Fate, GrantRow, LedgerRow, PlaceRow, Row};
 pub use verdict::{Bounds, Judged, Rejected, Verdict};
 pub use violation::{Malformed, Violation, Witness};
 

@@ -78,6 +78,25 @@ pub enum RevokeAnswer {
     NotGranted,
 }
 
+/// What a gate says to an [`OpenLine`](super::OpenLine).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineOpened;
+
+/// What a gate says to a [`ReadLine`](super::ReadLine).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineStands {
+    /// The first place that has not been passed.
+    pub head: u64,
+    /// How many were ever admitted.
+    pub admitted: u64,
+    /// How many are admitted.
+    pub active: u64,
+}
+
+/// What whoever sets a clock says to a [`SetClock`](super::SetClock).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSet;
+
 /// What a gate says to an [`Enter`](super::Enter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entered {
@@ -112,6 +131,15 @@ pub enum LeaveAnswer {
     NotInLine,
 }
 
+/// What a gate says to a [`Finish`](super::Finish).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishAnswer {
+    /// Was admitted, and is not any more.
+    Finished,
+    /// Was not admitted.
+    NotAdmitted,
+}
+
 /// The end of a listing. That it is written at all says that the listing is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -139,6 +167,9 @@ pub enum Answer {
     IssueDenied,
     Revoked,
     RevokeNotGranted,
+    LineOpened,
+    LineStands { head: u64, admitted: u64, active: u64 },
+    ClockSet,
     Entered { place: u64 },
     LookWaiting,
     LookAdmitted,
@@ -146,6 +177,8 @@ pub enum Answer {
     AdmittedUsers { users: Vec<String> },
     Left,
     LeaveNotInLine,
+    Finished,
+    FinishNotAdmitted,
     Listed { rows: u64 },
 }
 
@@ -163,11 +196,17 @@ impl Answer {
                 matches!(self, Self::Issued { .. } | Self::AlreadyIssued { .. } | Self::IssueDenied)
             }
             Call::Revoke(_) => matches!(self, Self::Revoked | Self::RevokeNotGranted),
+            Call::OpenLine(_) => matches!(self, Self::LineOpened),
+            Call::ReadLine(_) => matches!(self, Self::LineStands { .. }),
+            Call::SetClock(_) => matches!(self, Self::ClockSet),
             Call::Enter(_) => matches!(self, Self::Entered { .. }),
             Call::Look(_) => matches!(self, Self::LookWaiting | Self::LookAdmitted | Self::LookGone),
             Call::Admit(_) => matches!(self, Self::AdmittedUsers { .. }),
             Call::Leave(_) => matches!(self, Self::Left | Self::LeaveNotInLine),
-            Call::ListGrants(_) | Call::ListLedger(_) => matches!(self, Self::Listed { .. }),
+            Call::Finish(_) => matches!(self, Self::Finished | Self::FinishNotAdmitted),
+            Call::ListPlaces(_) | Call::ListGrants(_) | Call::ListLedger(_) => {
+                matches!(self, Self::Listed { .. })
+            }
         }
     }
 }
@@ -215,6 +254,15 @@ answers! {
         RevokeAnswer::Revoked => Answer::Revoked,
         RevokeAnswer::NotGranted => Answer::RevokeNotGranted,
     }
+    LineOpened {
+        LineOpened => Answer::LineOpened,
+    }
+    LineStands {
+        LineStands { head, admitted, active } => Answer::LineStands { head, admitted, active },
+    }
+    ClockSet {
+        ClockSet => Answer::ClockSet,
+    }
     Entered {
         Entered { place } => Answer::Entered { place },
     }
@@ -229,6 +277,10 @@ answers! {
     LeaveAnswer {
         LeaveAnswer::Left => Answer::Left,
         LeaveAnswer::NotInLine => Answer::LeaveNotInLine,
+    }
+    FinishAnswer {
+        FinishAnswer::Finished => Answer::Finished,
+        FinishAnswer::NotAdmitted => Answer::FinishNotAdmitted,
     }
     Listed {
         Listed { rows } => Answer::Listed { rows },

@@ -8,10 +8,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::answer::{
-    AcquireAnswer, AdmittedUsers, Answer, Entered, IssueAnswer, LeaveAnswer, Listed, LookAnswer, OpenAnswer,
-    ReleaseAnswer, RenewAnswer, RevokeAnswer, WriteAnswer,
+    AcquireAnswer, AdmittedUsers, Answer, ClockSet, Entered, FinishAnswer, IssueAnswer, LeaveAnswer,
+    LineOpened, LineStands, Listed, LookAnswer, OpenAnswer, ReleaseAnswer, RenewAnswer, RevokeAnswer,
+    WriteAnswer,
 };
-use super::row::{GrantRow, LedgerRow, Row};
+use super::row::{GrantRow, LedgerRow, PlaceRow, Row};
 
 /// A call whose answer is known by its type.
 pub trait Operation: Into<Call> {
@@ -101,6 +102,37 @@ pub struct Revoke {
     pub seq: u64,
 }
 
+/// Opens a line. Record it before anybody enters; a line whose terms change is not judged by them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenLine {
+    /// The line's name.
+    pub line: String,
+    /// How many it admits together.
+    pub batch: u64,
+    /// How often it does, in milliseconds.
+    pub every_ms: u64,
+    /// How many may be admitted at once; without it, any number.
+    pub max_active: Option<u64>,
+    /// After how long somebody who is not seen may be passed over, in milliseconds; without it, never.
+    pub grace_ms: Option<u64>,
+    /// For how long somebody is admitted who has shown the ticket, in milliseconds.
+    pub pass_ttl_ms: u64,
+}
+
+/// Reads how far a line is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadLine {
+    /// The line's name.
+    pub line: String,
+}
+
+/// Sets the clock of a line's store, forward or back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetClock {
+    /// The line's name.
+    pub line: String,
+}
+
 /// Enters a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enter {
@@ -135,6 +167,22 @@ pub struct Leave {
     pub user: String,
 }
 
+/// Ends an admission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finish {
+    /// The line's name.
+    pub line: String,
+    /// Whose.
+    pub user: String,
+}
+
+/// Reads what became of every place of a line. Take it once nobody waits: who entered and is not in it counts as lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPlaces {
+    /// The line's name.
+    pub line: String,
+}
+
 /// Reads all grants that the store holds for a campaign. Take it once the store is quiet: what was still under
 /// way may or may not be in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,10 +211,15 @@ pub enum Call {
     Open(Open),
     Issue(Issue),
     Revoke(Revoke),
+    OpenLine(OpenLine),
+    ReadLine(ReadLine),
+    SetClock(SetClock),
     Enter(Enter),
     Look(Look),
     Admit(Admit),
     Leave(Leave),
+    Finish(Finish),
+    ListPlaces(ListPlaces),
     ListGrants(ListGrants),
     ListLedger(ListLedger),
 }
@@ -181,7 +234,12 @@ impl Call {
     /// Whether `row` can be a part of its answer.
     #[must_use]
     pub fn lists(&self, row: &Row) -> bool {
-        matches!((self, row), (Self::ListGrants(_), Row::Granted(_)) | (Self::ListLedger(_), Row::Ledger(_)))
+        matches!(
+            (self, row),
+            (Self::ListGrants(_), Row::Granted(_))
+                | (Self::ListLedger(_), Row::Ledger(_))
+                | (Self::ListPlaces(_), Row::Place(_))
+        )
     }
 }
 
@@ -210,10 +268,15 @@ operations! {
     Open -> OpenAnswer,
     Issue -> IssueAnswer,
     Revoke -> RevokeAnswer,
+    OpenLine -> LineOpened,
+    ReadLine -> LineStands,
+    SetClock -> ClockSet,
     Enter -> Entered,
     Look -> LookAnswer,
     Admit -> AdmittedUsers,
     Leave -> LeaveAnswer,
+    Finish -> FinishAnswer,
+    ListPlaces -> Listed,
     ListGrants -> Listed,
     ListLedger -> Listed,
 }
@@ -227,6 +290,10 @@ impl Lists for ListGrants {
 
 impl Lists for ListLedger {
     type Row = LedgerRow;
+}
+
+impl Lists for ListPlaces {
+    type Row = PlaceRow;
 }
 
 /// What most people ask for, and what a line of an older file means when it does not say.

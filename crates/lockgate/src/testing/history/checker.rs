@@ -7,6 +7,7 @@
 //!
 //! Each rule sorts what it needs and sweeps over it once: O(n log n) in all.
 
+mod admission;
 mod fence;
 mod lease;
 mod ledger;
@@ -36,6 +37,7 @@ pub fn check(history: &History, bounds: &Bounds) -> Verdict {
     lock::judge(&ops, bounds, &mut report);
     stock::judge(&ops, bounds, &mut report);
     line::judge(&ops, bounds, &mut report);
+    admission::judge(&ops, bounds, &mut report);
     Verdict { violations: report.violations, judged: report.judged }
 }
 

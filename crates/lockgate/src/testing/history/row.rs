@@ -1,4 +1,4 @@
-//! The rows of a listing: what the store and the ledger hold in the end.
+//! The rows of a listing: what the store, the ledger and a line hold in the end.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ pub enum Row {
     Granted(GrantRow),
     /// A change that the ledger holds.
     Ledger(LedgerRow),
+    /// What became of a place.
+    Place(PlaceRow),
 }
 
 /// A grant that the store holds.
@@ -58,6 +60,33 @@ pub enum Change {
     },
     /// Anything else that has a rev: a change of the total, a hold, an expiry.
     Other,
+}
+
+/// What became of a place in a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceRow {
+    /// Which place.
+    pub place: u64,
+    /// What.
+    pub fate: Fate,
+}
+
+/// What becomes of a place in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Whoever stood there was admitted.
+    Admitted,
+    /// Whoever stood there had left.
+    Left,
+    /// Whoever stood there was not seen, and passed over.
+    Skipped,
+}
+
+impl From<PlaceRow> for Row {
+    fn from(row: PlaceRow) -> Self {
+        Self::Place(row)
+    }
 }
 
 impl From<GrantRow> for Row {

@@ -5,11 +5,13 @@ mod model;
 mod mutation;
 mod recording;
 mod size;
+mod standing_in_line;
 mod violations;
 
 use super::{
-    Acquire, Answer, Bounds, Call, Change, Enter, Event, FencedWrite, GrantRow, History, Issue, LedgerRow,
-    ListGrants, ListLedger, Look, Open, Release, Renew, Revoke, Row, Step, Verdict, check,
+    Acquire, Answer, Bounds, Call, Change, Enter, Event, Fate, FencedWrite, GrantRow, History, Issue,
+    LedgerRow, ListGrants, ListLedger, ListPlaces, Look, Open, PlaceRow, Release, Renew, Revoke, Row, Step,
+    Verdict, check,
 };
 
 /// Writes histories by hand. Times are in milliseconds, so that they read like the leases.
@@ -62,6 +64,13 @@ impl Script {
     fn list_ledger(&mut self, at: u64, rows: Vec<LedgerRow>) {
         let rows = rows.into_iter().map(Row::Ledger).collect();
         self.list(at, ListLedger { campaign: "c".into() }, rows);
+    }
+
+    /// What became of all places of line "q".
+    fn list_places(&mut self, at: u64, fates: &[Fate]) {
+        let rows =
+            (0..).zip(fates).map(|(place, fate)| Row::Place(PlaceRow { place, fate: *fate })).collect();
+        self.list(at, ListPlaces { line: "q".into() }, rows);
     }
 
     fn list(&mut self, at: u64, call: impl Into<Call>, rows: Vec<Row>) {

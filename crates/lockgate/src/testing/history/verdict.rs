@@ -13,6 +13,8 @@ pub struct Bounds {
     pub lock_overtakes: u64,
     /// How often somebody in a line may be overtaken.
     pub line_overtakes: u64,
+    /// Whether processes that watch a line were running and connected all the time: then nobody who watches may be passed over.
+    pub watchers_are_seen: bool,
     /// How long before the end of its lease a holder stops trusting it, for the drift between clocks.
     pub lease_margin: Duration,
     /// Whether a client may send one request twice. Then an operation can meet its own effect: a first-time
@@ -23,7 +25,13 @@ pub struct Bounds {
 impl Default for Bounds {
     /// Strict order, leases trusted to their last nanosecond, and clients that send again.
     fn default() -> Self {
-        Self { lock_overtakes: 0, line_overtakes: 0, lease_margin: Duration::ZERO, resends: true }
+        Self {
+            lock_overtakes: 0,
+            line_overtakes: 0,
+            watchers_are_seen: true,
+            lease_margin: Duration::ZERO,
+            resends: true,
+        }
     }
 }
 
@@ -62,6 +70,12 @@ pub struct Judged {
     pub places: u64,
     /// Admissions from lines, counted once per user.
     pub admissions: u64,
+    /// Admissions whose time is known well enough to count them in a window.
+    pub timed_admissions: u64,
+    /// The most who were admitted at the same time for certain, in any line.
+    pub most_active: u64,
+    /// Places whose end is listed.
+    pub listed_places: u64,
 }
 
 /// What the checker found.

@@ -199,6 +199,50 @@ pub enum Violation {
     },
     #[error("line {line:?} admitted {user:?} by {by}, who never asked to enter")]
     AdmittedWithoutEntering { line: String, user: String, by: Witness },
+    #[error(
+        "line {line:?} admitted {user:?} again by {again}, after {ended} had ended it and without entering anew"
+    )]
+    AdmittedTwice { line: String, user: String, ended: Witness, again: Witness },
+    #[error("line {line:?} has passed {head} places by {later}, after it had passed {higher} by {earlier}")]
+    HeadWentBack { line: String, head: u64, later: Witness, higher: u64, earlier: Witness },
+    #[error("line {line:?} has admitted {admitted} by {by}, and passed {head} places")]
+    MoreAdmittedThanPassed { line: String, admitted: u64, head: u64, by: Witness },
+    #[error(
+        "line {line:?} lists {listed} admitted places in {listing}, and says that it admitted {admitted} by {by}"
+    )]
+    AdmittedUncounted { line: String, listed: u64, admitted: u64, by: Witness, listing: Witness },
+    #[error(
+        "line {line:?} admitted {found} from place {first} to place {last} within {window_ns} ns, of {allowed} in {every_ns} ns"
+    )]
+    AdmittedTooFast {
+        line: String,
+        found: u64,
+        allowed: u64,
+        first: u64,
+        last: u64,
+        window_ns: u64,
+        every_ns: u64,
+    },
+    #[error("line {line:?} had {active} admitted at once by {by}, of {allowed} at most")]
+    TooManyActive { line: String, active: u64, allowed: u64, by: Witness },
+    #[error(
+        "line {line:?} passed over {user:?} at place {place}, who had been seen by {seen}, {ago_ns} ns before at most"
+    )]
+    SkippedThoughSeen { line: String, user: String, place: u64, seen: Witness, ago_ns: u64 },
+    #[error("line {line:?} passed over {user:?}, who watched all the time by {watching}")]
+    SkippedWhileWatching { line: String, user: String, watching: Witness },
+    #[error(
+        "line {line:?} says in {listing} that {user:?} has left place {place}, and {user:?} never asked to"
+    )]
+    LeftWithoutAsking { line: String, user: String, place: u64, listing: Witness },
+    #[error("line {line:?} lost place {place} of {user:?}, acknowledged by {by}: it is not in {listing}")]
+    PlaceLost { line: String, user: String, place: u64, by: Witness, listing: Witness },
+    #[error(
+        "line {line:?} lists place {place} as {fate} in {listing}, and {user:?} was admitted from it by {by}"
+    )]
+    FateAltered { line: String, user: String, place: u64, fate: &'static str, by: Witness, listing: Witness },
+    #[error("line {line:?} has place {place} in {listing}, for which nobody can have asked")]
+    PlaceInvented { line: String, place: u64, listing: Witness },
 }
 
 /// Lines that contradict each other. The operation is reported and left out of the judgement.

@@ -36,7 +36,7 @@ pub(super) fn judge<'o>(campaign: &Campaign<'o>, op: &'o Op<'o>, report: &mut Re
 fn as_ledger(row: &Row) -> Option<&LedgerRow> {
     match row {
         Row::Ledger(row) => Some(row),
-        Row::Granted(_) => None,
+        _ => None,
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn judge<'o>(campaign: &Campaign<'o>, op: &'o Op<'o>, report: &mut Re
 fn as_granted(row: &Row) -> Option<&GrantRow> {
     match row {
         Row::Granted(row) => Some(row),
-        Row::Ledger(_) => None,
+        _ => None,
     }
 }
 
