@@ -1,4 +1,4 @@
-//! What happens to a lock when processes, networks and servers fail.
+//! What happens to a lock, and to a line, when processes, networks and servers fail.
 //!
 //! **Promise:** every fault here is real. Holders and waiters are processes of their own, ended with `kill -9` and stopped
 //! with `SIGSTOP` while they wait, hold or are being handed the lock; connections are cut and replies swallowed between
@@ -21,6 +21,7 @@
 //! sharer, crossing, shared_storm              those of the other locks
 //! cancel      waits that are dropped, a hundred thousand times
 //! failover    masters that die and are replaced, counted and not only judged
+//! line        the same for lines: processes full of people, an auditor, a judge
 //! ```
 
 use std::error::Error;
@@ -38,6 +39,7 @@ mod failover;
 mod hand;
 mod hold;
 mod holder;
+mod line;
 mod network;
 mod orchestra;
 mod orders;
@@ -55,6 +57,7 @@ mod worker;
 
 pub use self::cancel::{Cancellations, cancel};
 pub use self::failover::{Mode, Series, SeriesOutcome, SeriesTable, Topology, fail_over};
+pub use self::line::{LineOutcome, LinePlan, LineScenario, PeopleOrders, live, perform_lines, run_line};
 pub use self::orchestra::{Plan, perform};
 pub use self::orders::{Orders, Policy};
 pub use self::worker::work;

@@ -20,11 +20,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Where time comes from. Cheap to clone; all clones of a fake clock show the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    /// Nanoseconds since boot, when faked.
-    fake: Option<Arc<AtomicU64>>,
+    fake: Option<Arc<Fake>>,
+}
+
+/// What a fake clock shows.
+#[derive(Debug)]
+struct Fake {
+    /// Nanoseconds since boot.
+    nanos: AtomicU64,
+    /// Microseconds from 1970 to boot, as the wall clock has it now.
+    booted_at: AtomicU64,
 }
 
 /// The wall time at which a fake clock was "booted": 2026-01-01T00:00:00Z.
+#[cfg(any(test, feature = "testing"))]
 const FAKE_BOOT: Timestamp = Timestamp::from_micros(1_767_225_600_000_000);
 
 impl Clock {
@@ -38,7 +47,17 @@ impl Clock {
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn fake() -> Self {
-        Self { fake: Some(Arc::new(AtomicU64::new(0))) }
+        let (nanos, booted_at) = (AtomicU64::new(0), AtomicU64::new(FAKE_BOOT.as_micros()));
+        Self { fake: Some(Arc::new(Fake { nanos, booted_at })) }
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    #[expect(clippy::panic, reason = "a test that moves the real time is wrong in a way worth stopping for")]
+    fn faked(&self) -> &Fake {
+        match &self.fake {
+            Some(fake) => fake,
+            None => panic!("only a fake clock can be moved"),
+        }
     }
 
     /// Moves a fake clock forward, for all its clones at once.
@@ -47,20 +66,35 @@ impl Clock {
     ///
     /// When this is the system's clock, which goes by itself.
     #[cfg(any(test, feature = "testing"))]
-    #[expect(
-        clippy::panic,
-        reason = "a test that advances the real time is wrong in a way worth stopping for"
-    )]
     pub fn advance(&self, by: Duration) {
-        let Some(nanos) = &self.fake else { panic!("only a fake clock can be advanced") };
-        nanos.fetch_add(saturating_nanos(by), Ordering::SeqCst);
+        self.faked().nanos.fetch_add(saturating_nanos(by), Ordering::SeqCst);
+    }
+
+    /// Sets the wall time of a fake clock forward, for all its clones at once. The monotonic clock does not notice.
+    ///
+    /// # Panics
+    ///
+    /// When this is the system's clock.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_forward(&self, by: Duration) {
+        self.faked().booted_at.fetch_add(saturating_micros(by), Ordering::SeqCst);
+    }
+
+    /// Sets the wall time of a fake clock back, for all its clones at once. The monotonic clock does not notice.
+    ///
+    /// # Panics
+    ///
+    /// When this is the system's clock.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_back(&self, by: Duration) {
+        self.faked().booted_at.fetch_sub(saturating_micros(by), Ordering::SeqCst);
     }
 
     /// How far this machine's time has run. Never goes back.
     #[must_use]
     pub fn monotonic(&self) -> Moment {
         match &self.fake {
-            Some(nanos) => Moment(nanos.load(Ordering::SeqCst)),
+            Some(fake) => Moment(fake.nanos.load(Ordering::SeqCst)),
             None => Moment(nanos_since_boot()),
         }
     }
@@ -82,7 +116,10 @@ impl Clock {
     #[must_use]
     pub fn wall(&self) -> Timestamp {
         match &self.fake {
-            Some(nanos) => FAKE_BOOT + Duration::from_nanos(nanos.load(Ordering::SeqCst)),
+            Some(fake) => {
+                let booted_at = Timestamp::from_micros(fake.booted_at.load(Ordering::SeqCst));
+                booted_at + Duration::from_nanos(fake.nanos.load(Ordering::SeqCst))
+            }
             None => system_wall(),
         }
     }
@@ -112,6 +149,10 @@ fn nanos_since_boot() -> u64 {
 
 fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn saturating_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A point on the monotonic clock.
@@ -200,7 +241,7 @@ impl Add<Duration> for Timestamp {
     type Output = Timestamp;
 
     fn add(self, by: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX)))
+        Timestamp(self.0.saturating_add(saturating_micros(by)))
     }
 }
 
@@ -233,6 +274,16 @@ mod tests {
 
         assert_eq!(clone.monotonic().since(moment), Duration::from_secs(3));
         assert_eq!(clone.wall().since(wall), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_fake_wall_clock_can_be_set_and_the_other_one_does_not_notice() {
+        let clock = Clock::fake();
+        let (moment, wall) = (clock.monotonic(), clock.wall());
+        clock.set_forward(Duration::from_secs(7));
+        assert_eq!((clock.monotonic(), clock.wall()), (moment, wall + Duration::from_secs(7)));
+        clock.set_back(Duration::from_secs(10));
+        assert_eq!((clock.monotonic(), wall.since(clock.wall())), (moment, Duration::from_secs(3)));
     }
 
     #[test]

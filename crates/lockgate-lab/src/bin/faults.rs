@@ -1,4 +1,4 @@
-//! The fault suite of the lock as a program: see [`lockgate_lab::faults`].
+//! The fault suite of locks and lines as a program: see [`lockgate_lab::faults`].
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use lockgate::clock::Clock;
 use lockgate_lab::faults::{
-    Cancellations, Failure, Mode as Caution, Orders, Plan, Policy, Scenario, Series, SeriesTable, Site,
-    Topology, cancel, fail_over, perform, work,
+    Cancellations, Failure, LinePlan, LineScenario, Mode as Caution, Orders, PeopleOrders, Plan, Policy,
+    Scenario, Series, SeriesTable, Site, Topology, cancel, fail_over, live, perform, perform_lines, work,
 };
 
-/// Kills, stops, cuts off and confuses the users of a lock, and judges what they saw.
+/// Kills, stops, cuts off and confuses the users of a lock or of a line, and judges what they saw.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -56,6 +56,24 @@ enum Mode {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Does the same to those who stand in a line.
+    Line {
+        /// Goes on for so long; one round of all scenarios is always done.
+        #[arg(long, default_value_t = 1.0)]
+        minutes: f64,
+        /// The seed of the first run; by default, the time.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Only this scenario.
+        #[arg(long, value_name = "NAME", value_parser = line_scenario)]
+        only: Option<LineScenario>,
+        /// One JSON line per run instead of a table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Is full of people who stand in a line.
+    #[command(hide = true)]
+    People { orders: String },
     /// Works a lock as standard input says.
     #[command(hide = true)]
     Worker { orders: String },
@@ -67,6 +85,12 @@ enum Mode {
 fn scenario(name: &str) -> Result<Scenario, String> {
     let names = Scenario::ALL.map(Scenario::name).join(", ");
     Scenario::ALL.into_iter().find(|known| known.name() == name).ok_or(format!("choose one of: {names}"))
+}
+
+fn line_scenario(name: &str) -> Result<LineScenario, String> {
+    let names = LineScenario::ALL.map(LineScenario::name).join(", ");
+    let known = LineScenario::ALL.into_iter().find(|known| known.name() == name);
+    known.ok_or(format!("choose one of: {names}"))
 }
 
 fn caution(name: &str) -> Result<Caution, String> {
@@ -124,6 +148,15 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
             let failovers = [(Topology::Sentinel, sentinel), (Topology::Cluster, cluster)];
             let modes = mode.map_or(Caution::ALL.to_vec(), |mode| vec![mode]);
             count_failovers(&site, failovers, &modes, seed.unwrap_or_else(by_default)).await
+        }
+        Some(Mode::Line { minutes, seed, only, json }) => {
+            let (time, seed) =
+                (Duration::try_from_secs_f64(minutes * 60.0)?, seed.unwrap_or_else(by_default));
+            perform_lines(&site, &LinePlan { time, seed, only, json }).await
+        }
+        Some(Mode::People { orders }) => {
+            live(serde_json::from_str::<PeopleOrders>(&orders)?).await?;
+            Ok(true)
         }
         Some(Mode::Worker { orders }) => {
             work(serde_json::from_str::<Orders>(&orders)?).await?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use lockgate::clock::Clock;
 use lockgate::testing::eventually;
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{sleep, timeout};
 
@@ -31,8 +32,18 @@ pub(super) struct Hand {
 impl Hand {
     /// Starts `program` in its hidden mode.
     pub(super) fn start(program: &Path, orders: &Orders) -> Result<Self, Stop> {
+        Self::start_as("worker", program, &orders.name, orders)
+    }
+
+    /// The same, in another hidden mode.
+    pub(super) fn start_as(
+        mode: &str,
+        program: &Path,
+        name: &str,
+        orders: &impl Serialize,
+    ) -> Result<Self, Stop> {
         let mut child = Command::new(program)
-            .arg("worker")
+            .arg(mode)
             .arg(serde_json::to_string(orders)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -40,7 +51,7 @@ impl Hand {
         let no_pipe = || io::Error::other("the worker has no pipe");
         let input = child.stdin.take().ok_or_else(no_pipe)?;
         let heard = hear(child.stdout.take().ok_or_else(no_pipe)?);
-        Ok(Self { name: orders.name.clone(), child, input, heard, unread: VecDeque::new() })
+        Ok(Self { name: name.to_owned(), child, input, heard, unread: VecDeque::new() })
     }
 
     /// Sends a command.

@@ -60,18 +60,18 @@ pub async fn work(orders: Orders) -> Result<(), Failure> {
 }
 
 #[cfg(target_os = "linux")]
-fn die_with_whoever_started_us() -> std::io::Result<()> {
+pub(super) fn die_with_whoever_started_us() -> std::io::Result<()> {
     // The end of standard input tells a running worker; this also ends one that is stopped.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn die_with_whoever_started_us() -> std::io::Result<()> {
+pub(super) fn die_with_whoever_started_us() -> std::io::Result<()> {
     Ok(())
 }
 
-fn lines_of_stdin() -> UnboundedReceiver<String> {
+pub(super) fn lines_of_stdin() -> UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

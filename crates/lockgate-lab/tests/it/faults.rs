@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use lockgate_lab::faults::{Mode, Policy, Run, Scenario, Series, Site, Topology, fail_over, run};
+use lockgate_lab::faults::{
+    LineScenario, Mode, Policy, Run, Scenario, Series, Site, Topology, fail_over, run, run_line,
+};
 
 /// For a machine that compiles or benchmarks meanwhile. Still far below what the bounds are there to tell from: a lease of
 /// 20 s, or the 5 s after which everybody asks anyway.
@@ -118,4 +120,37 @@ async fn with_replicas_and_a_quarantine_nobody_overlaps_over_failovers_by_sentin
 #[tokio::test(flavor = "multi_thread")]
 async fn with_replicas_and_a_quarantine_nobody_overlaps_over_failovers_of_a_cluster() {
     fails_over(Topology::Cluster, Mode::Both).await;
+}
+
+async fn in_line(scenario: LineScenario) {
+    let site = Site {
+        program: env!("CARGO_BIN_EXE_lockgate-faults").into(),
+        allowance: ALLOWANCE,
+        cancellations: CANCELLATIONS,
+    };
+    println!("line --only {} --seed {}", scenario.name(), seeds()[0]);
+    let outcome = run_line(&site, scenario, seeds()[0]).await.unwrap();
+    assert!(outcome.violations.is_empty(), "{}", outcome.violations.join("\n"));
+    assert!(outcome.faults > 0 && outcome.places > 20 && outcome.admissions > 20, "{outcome:?}");
+}
+
+macro_rules! line_scenarios {
+    ($($name:ident: $scenario:ident;)+) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            in_line(LineScenario::$scenario).await;
+        })+
+    };
+}
+
+line_scenarios! {
+    a_line_goes_on_alike_whether_two_or_five_let_it: ManyTick;
+    a_line_whose_processes_are_killed_loses_and_doubles_nobody: TickerKilled;
+    a_line_on_a_redis_that_comes_back_goes_on_where_it_was: ServerRestarted;
+    lost_replies_neither_lose_nor_double_anybody_in_a_line: RepliesLost;
+    a_process_that_was_stopped_costs_nobody_else_their_place: ProcessPaused;
+    when_nobody_could_be_seen_nobody_in_a_line_is_passed_over: EverybodyPaused;
+    a_clock_that_is_set_neither_floods_nor_stalls_a_line: ClockSet;
+    the_clock_of_the_embedded_store_neither_floods_nor_stalls_a_line: EmbeddedClockSet;
+    a_storm_leaves_a_line_in_order: Storm;
 }

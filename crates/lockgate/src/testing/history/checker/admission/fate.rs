@@ -150,7 +150,7 @@ fn judge_invented(
     }
 }
 
-/// A line that has passed all that is listed has counted all whom it admitted, once each.
+/// A line that has passed all who are listed as admitted has counted them, once each.
 fn judge_count(
     name: &str,
     line: &Line<'_>,
@@ -159,8 +159,8 @@ fn judge_count(
     report: &mut Report,
 ) {
     let listed = count(fates.values().filter(|fate| **fate == Fate::Admitted).count());
-    let complete = line.looks.iter().find(|seen| seen.head == count(fates.len()));
-    if let Some(seen) = complete
+    let last = fates.iter().rfind(|(_, fate)| **fate == Fate::Admitted).map_or(0, |(place, _)| *place);
+    if let Some(seen) = line.looks.iter().find(|seen| seen.head > last)
         && seen.admitted != listed
     {
         report.add(Violation::AdmittedUncounted {
