@@ -229,7 +229,7 @@ impl Hall {
         let bounds = Bounds { watchers_are_seen: self.undisturbed, ..Bounds::default() };
         let verdict = check(&History::read_folder(self.folder.path())?, &bounds);
         self.broken.extend(verdict.violations.iter().map(ToString::to_string));
-        if verdict.judged.timed_admissions == 0 {
+        if verdict.judged.timed_admissions == 0 || verdict.judged.admissions == 0 {
             self.broken.push("nobody was seen to be admitted, so nothing was judged".to_owned());
         }
         if !self.broken.is_empty() {

@@ -232,6 +232,10 @@ pub enum Violation {
     #[error("line {line:?} passed over {user:?}, who watched all the time by {watching}")]
     SkippedWhileWatching { line: String, user: String, watching: Witness },
     #[error(
+        "line {line:?} admitted {user:?} at place {place}, who was waiting at {waiting}, and said by {gone} that it was over, within the grace period"
+    )]
+    AdmissionLost { line: String, user: String, place: u64, waiting: Witness, gone: Witness },
+    #[error(
         "line {line:?} says in {listing} that {user:?} has left place {place}, and {user:?} never asked to"
     )]
     LeftWithoutAsking { line: String, user: String, place: u64, listing: Witness },

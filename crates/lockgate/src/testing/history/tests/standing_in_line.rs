@@ -183,6 +183,19 @@ fn whoever_was_there_is_not_passed_over() {
 }
 
 #[test]
+fn whoever_is_admitted_and_comes_in_time_finds_it_so() {
+    let comes_at = |at| {
+        line_of_three(|s| {
+            s.ok(40, 41, look("bob"), Answer::LookWaiting);
+            s.ok(at, at + 1, look("bob"), Answer::LookGone);
+            s.list_places(300, &[Admitted, Admitted, Admitted]);
+        })
+    };
+    assert_eq!(comes_at(88).kinds(), ["AdmissionLost"]);
+    comes_at(89).assert_legal();
+}
+
+#[test]
 fn whoever_watches_is_there() {
     let script = line_of_three(|s| {
         s.queued_ok((10, 11, 290), look("bob"), Answer::LookGone);

@@ -30,7 +30,7 @@ pub(super) fn judge<'o>(
     for person in people(line) {
         match fates.get(&person.place) {
             None => judge_lost(name, &person, listing, report),
-            Some(Fate::Admitted) => {}
+            Some(Fate::Admitted) => judge_kept(name, line, &person, terms, report),
             Some(Fate::Left) => judge_left(name, &person, listing, report),
             Some(Fate::Skipped) => {
                 judge_seen(name, line, &person, terms, &passing, report);
@@ -94,6 +94,31 @@ fn judge_seen(
             place: person.place,
             seen: seen.witness(),
             ago_ns: ago,
+        });
+    }
+}
+
+/// Whoever was admitted and comes within the grace period finds it so.
+fn judge_kept(name: &str, line: &Line<'_>, person: &Person<'_>, terms: &Terms, report: &mut Report) {
+    let known = person.known;
+    let Some((answered, gone)) = known.looks_answered(&Answer::LookGone).min_by_key(|(at, _)| *at) else {
+        return;
+    };
+    let was_told = known.looks_answered(&Answer::LookWaiting).map(|(_, look)| look).chain([person.entered]);
+    let was_told = was_told.filter(|look| look.invoked < gone.invoked).max_by_key(|look| look.invoked);
+    let (Some(waiting), Some(grace)) = (was_told, terms.grace) else { return };
+    let has_ended_it = known.leaves.iter().chain(&known.finishes).any(|end| end.invoked < answered);
+    let may_have_been_told = known.looks.iter().any(|look| look.is_unknown())
+        || known.looks_answered(&Answer::LookAdmitted).next().is_some();
+    let brought_forward = line.clock_sets_within(waiting.invoked, answered) * (grace / 2);
+    let within = (answered - waiting.invoked).saturating_add(brought_forward);
+    if !has_ended_it && !may_have_been_told && gone.queued.is_none() && within < grace {
+        report.add(Violation::AdmissionLost {
+            line: name.to_owned(),
+            user: person.name.to_owned(),
+            place: person.place,
+            waiting: waiting.witness(),
+            gone: gone.witness(),
         });
     }
 }
