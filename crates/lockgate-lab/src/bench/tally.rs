@@ -9,6 +9,35 @@ use super::command_count::Effort;
 /// A turn is steady from this part of its length to its end: before, everybody queues for the first time; after, they leave.
 pub(super) const STEADY_FROM: f64 = 0.25;
 
+/// How long each of many things took, in nanoseconds. They go into the histogram some at a time: a thousand workers' histograms fit
+/// into no cache, and the faster the contender, the more of its time a miss for each thing would be.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    latest: Vec<u64>,
+    histogram: Histogram<u64>,
+}
+
+impl Latencies {
+    const AT_ONCE: usize = 64;
+
+    fn new() -> Result<Self, Failure> {
+        Ok(Self { latest: Vec::with_capacity(Self::AT_ONCE), histogram: Histogram::new(3)? })
+    }
+
+    pub(super) fn record(&mut self, nanos: u64) -> Result<(), Failure> {
+        self.latest.push(nanos);
+        if self.latest.len() == Self::AT_ONCE {
+            self.latest.drain(..).try_for_each(|nanos| self.histogram.record(nanos))?;
+        }
+        Ok(())
+    }
+
+    fn add_to(&self, all: &mut Histogram<u64>) -> Result<(), Failure> {
+        all.add(&self.histogram)?;
+        Ok(self.latest.iter().try_for_each(|nanos| all.record(*nanos))?)
+    }
+}
+
 /// What one worker did.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
@@ -16,16 +45,16 @@ pub(super) struct Tally {
     /// Those of them that ended in the steady part of the turn.
     pub(super) steady_operations: u64,
     /// Nanoseconds per operation (or call, where a call does several).
-    pub(super) latencies: Histogram<u64>,
+    pub(super) latencies: Latencies,
     /// Nanoseconds from the call of a release to the next holder; empty where nothing is handed over.
-    pub(super) gaps: Histogram<u64>,
+    pub(super) gaps: Latencies,
     /// Nanoseconds for which a lock was held, in all.
     pub(super) held_nanos: u64,
 }
 
 impl Tally {
     pub(super) fn new() -> Result<Self, Failure> {
-        let (latencies, gaps) = (Histogram::new(3)?, Histogram::new(3)?);
+        let (latencies, gaps) = (Latencies::new()?, Latencies::new()?);
         Ok(Self { operations: 0, steady_operations: 0, latencies, gaps, held_nanos: 0 })
     }
 }
@@ -66,8 +95,8 @@ impl Tallies {
 
     pub(super) fn add(&mut self, tally: &Tally) -> Result<(), Failure> {
         self.operations_of_each.push(tally.operations);
-        self.latencies.add(&tally.latencies)?;
-        self.gaps.add(&tally.gaps)?;
+        tally.latencies.add_to(&mut self.latencies)?;
+        tally.gaps.add_to(&mut self.gaps)?;
         self.held_nanos += tally.held_nanos;
         self.steady_operations += tally.steady_operations;
         Ok(())

@@ -280,7 +280,7 @@ impl Stopwatch {
         let before = self.clock.monotonic();
         step.await?;
         let nanos = self.clock.monotonic().since(before).as_nanos();
-        Ok(self.tally.latencies.record(u64::try_from(nanos)?)?)
+        self.tally.latencies.record(u64::try_from(nanos)?)
     }
 
     fn stop(mut self, rows: u64) -> Result<Tallies, Failure> {
