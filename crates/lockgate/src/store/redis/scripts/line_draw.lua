@@ -49,16 +49,14 @@ if early > 0 then
   redis.call('SETRANGE', marks, later == '' and early * 8 - 1 or early * 8, later == '' and '\0' or later)
 end
 
-redis.call('DEL', gaps)
-local had_left = gaps_ahead
+local had_left, counts = gaps_ahead, {}
 gaps_ahead = 0
 for its_block = 0, math.floor(tail / block) do
   local count = redis.call('BITCOUNT', gone, its_block * block / 8, (its_block + 1) * block / 8 - 1)
-  if count > 0 then
-    redis.call('HSET', gaps, 'g' .. text(its_block), count)
-    gaps_ahead = gaps_ahead + count
-  end
+  counts[#counts + 1] = struct.pack('>I4I4', count, 0)
+  gaps_ahead = gaps_ahead + count
 end
+redis.call('SET', gaps, table.concat(counts))
 -- Whoever is not to be admitted and had not left was not seen.
 abandoned, leaves = abandoned + gaps_ahead - had_left, leaves + 1
 drawn_us, next_at_us = time_us, time_us

@@ -68,7 +68,7 @@ end
 -- Counts several of a kind in their blocks, each with one call.
 local function count_in_blocks(kind, counts)
   for its_block, count in pairs(counts) do
-    redis.call('HINCRBY', gaps, kind .. text(its_block), count)
+    count_in_block(kind, its_block, count)
   end
 end
 
@@ -87,7 +87,7 @@ local function end_overdue()
   end
   write_marks()
   redis.call('ZREM', active, unpack(overdue))
-  count_in_blocks('a', counts)
+  count_in_blocks(ACTIVE, counts)
   no_shows, expired = no_shows + absent, expired + #overdue - absent
   return absent, #overdue - absent
 end
@@ -141,8 +141,8 @@ local function pass(by_batch, most)
     redis.call('LPUSH', waits, string.format('%d %d', wait, let_in))
     redis.call('LTRIM', waits, 0, waits_kept - 1)
   end
-  count_in_blocks('g', gaps_passed)
-  count_in_blocks('a', now_active)
+  count_in_blocks(GONE, gaps_passed)
+  count_in_blocks(ACTIVE, now_active)
   head, admitted, abandoned = place, admitted + let_in, abandoned + absent
   passed = passed + let_in + absent
   for i, its_wait in ipairs(waits_in_order) do
@@ -202,12 +202,9 @@ end
 
 -- Before which place everybody is over.
 local function over_up_to()
-  local first, fields = block_of(base), {}
-  for its_block = first, block_of(head) do
-    fields[#fields + 1] = 'a' .. text(its_block)
-  end
-  for i, count in ipairs(redis.call('HMGET', gaps, unpack(fields))) do
-    if tonumber(count or 0) > 0 then
+  local first = block_of(base)
+  for i, count in ipairs(counts_in_blocks(ACTIVE, first, block_of(head))) do
+    if count > 0 then
       return (first + i - 1) * block
     end
   end
@@ -226,9 +223,6 @@ local function forget_places()
   end
   redis.call('SET', marks, redis.call('GETRANGE', marks, going * 8, -1))
   redis.call('SET', gone, redis.call('GETRANGE', gone, going / 8, -1))
-  for its_block = block_of(base), block_of(new_base) - 1 do
-    redis.call('HDEL', gaps, 'g' .. text(its_block), 'a' .. text(its_block))
-  end
   base = new_base
 end
 

@@ -30,7 +30,7 @@ if waits and words == 'early' and how_it_is() == 'drawing' then
 end
 if waits then
   redis.call('SETBIT', gone, place - base, 1)
-  count_in_block('g', place, 1)
+  count_in_block(GONE, block_of(place), 1)
   gaps_ahead, left, leaves = gaps_ahead + 1, left + 1, leaves + 1
   words = 'over left'
 elseif ends_us then

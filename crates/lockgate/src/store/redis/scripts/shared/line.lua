@@ -21,7 +21,8 @@
 --             entered and when it was seen last; both 0: when the places were drawn. The head writes a code (see below) in the
 --             place of both when it passes; whoever is admitted and shows the ticket has the time of that as the second.
 --   gone      string, per place from base on a bit: whether it was left before the head came
---   gaps      hash g<block> -> how many places of a block were left, from the head on; a<block> -> how many are admitted
+--   gaps      string, per block of places (from place 0 on) two numbers of four bytes: how many of them were left, from the head
+--             on, and how many are admitted
 --   active    zset of the places of those who are admitted, by the end of their time
 --   waits     list: tenths of a second that the last of those waited who were admitted together, and how many they were
 --   requests  list: token and how many, of those who asked to admit people

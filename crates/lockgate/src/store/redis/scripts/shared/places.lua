@@ -54,9 +54,24 @@ local function block_of(place)
   return math.floor(place / block)
 end
 
--- One more or fewer of a kind in the block of a place.
-local function count_in_block(kind, place, by)
-  redis.call('HINCRBY', gaps, kind .. text(block_of(place)), by)
+-- The two numbers that are kept of each block.
+local GONE, ACTIVE = 0, 1
+
+-- So many more or fewer of a kind in a block.
+local function count_in_block(kind, its_block, by)
+  redis.call('BITFIELD', gaps, 'INCRBY', 'u32', '#' .. text(2 * its_block + kind), text(by))
+end
+
+-- The numbers of a kind, of the blocks from one up to another.
+local function counts_in_blocks(kind, first, last)
+  local length = 8 * (last - first + 1)
+  local packed = redis.call('GETRANGE', gaps, 8 * first, 8 * first + length - 1)
+  packed = packed .. string.rep('\0', length - #packed)
+  local counts = {}
+  for i = 1, last - first + 1 do
+    counts[i] = struct.unpack('>I4', packed, 8 * i - 7 + 4 * kind)
+  end
+  return counts
 end
 
 local function ones(byte)
@@ -78,13 +93,10 @@ end
 local gaps_in, gaps_before, ones_before_head, head_byte_at
 local function read_gaps()
   gaps_in, gaps_before = {}, {}
-  local first, last, fields, sum = block_of(head), block_of(tail), {}, 0
-  for its_block = first, last do
-    fields[#fields + 1] = 'g' .. text(its_block)
-  end
-  for i, count in ipairs(redis.call('HMGET', gaps, unpack(fields))) do
-    gaps_in[first + i - 1], gaps_before[first + i - 1] = tonumber(count or 0), sum
-    sum = sum + (count or 0)
+  local first, sum = block_of(head), 0
+  for i, count in ipairs(counts_in_blocks(GONE, first, block_of(tail))) do
+    gaps_in[first + i - 1], gaps_before[first + i - 1] = count, sum
+    sum = sum + count
   end
   local byte, bits, at = byte_of(head)
   ones_before_head, head_byte_at = ones(math.floor(byte / 2 ^ (8 - bits))), at
@@ -169,7 +181,7 @@ end
 -- The place of one who is admitted is over.
 local function end_admitted(place, as)
   redis.call('ZREM', active, text(place))
-  count_in_block('a', place, -1)
+  count_in_block(ACTIVE, block_of(place), -1)
   mark(place, text(as))
   write_marks()
 end
