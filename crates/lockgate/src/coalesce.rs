@@ -48,6 +48,8 @@ pub(crate) trait Operation: Send + Sync + 'static {
     const NUMBER: u16;
     /// Whether one call can be about different things.
     const MIXES: bool = true;
+    /// How many wishes one call takes.
+    const MOST: usize = MAX_BATCH;
 
     fn wanted(wish: &Self::Wish) -> &Self::Wanted;
 
@@ -243,10 +245,10 @@ impl<O: Operation> State<O> {
         if !O::MIXES {
             return self.next_batch_of_one();
         }
-        let mut batch = Vec::with_capacity(self.count.min(MAX_BATCH));
-        let mut room = MAX_BATCH;
-        let share = (MAX_BATCH / self.turns.len().max(1)).max(1);
-        for most in [share, MAX_BATCH] {
+        let mut batch = Vec::with_capacity(self.count.min(O::MOST));
+        let mut room = O::MOST;
+        let share = (O::MOST / self.turns.len().max(1)).max(1);
+        for most in [share, O::MOST] {
             for _ in 0..self.turns.len() {
                 if let Some(wanted) = self.turns.pop_front() {
                     let is_left = self.take_of(&wanted, most, &mut room, &mut batch);
@@ -266,12 +268,12 @@ impl<O: Operation> State<O> {
     /// The same, where one call is about one thing: those whose turn it is. All who want it may have gone away; then it is the
     /// next one's turn.
     fn next_batch_of_one(&mut self) -> Vec<Waiter<O>> {
-        let mut batch = Vec::with_capacity(self.count.min(MAX_BATCH));
+        let mut batch = Vec::with_capacity(self.count.min(O::MOST));
         while batch.is_empty()
             && let Some(wanted) = self.turns.pop_front()
         {
-            let mut room = MAX_BATCH;
-            if self.take_of(&wanted, MAX_BATCH, &mut room, &mut batch) {
+            let mut room = O::MOST;
+            if self.take_of(&wanted, O::MOST, &mut room, &mut batch) {
                 self.turns.push_back(wanted);
             }
         }
@@ -313,7 +315,7 @@ impl<O: Operation> State<O> {
 
     /// How long it takes, as things are, to serve all who wait.
     fn time_for_all(&self) -> Duration {
-        let calls = u32::try_from(self.count.div_ceil(MAX_BATCH)).unwrap_or(u32::MAX);
+        let calls = u32::try_from(self.count.div_ceil(O::MOST)).unwrap_or(u32::MAX);
         let both = self.call_time.saturating_mul(calls) / u32::from(UNDER_WAY);
         both.clamp(Duration::from_millis(1), Duration::from_secs(10))
     }

@@ -46,6 +46,7 @@ mod booth;
 pub mod draw;
 mod drawing;
 mod facts;
+mod glances;
 mod lines;
 mod metrics;
 mod operation;
@@ -118,12 +119,6 @@ impl Line {
         self.booth.shared.store.as_ref()
     }
 
-    /// Something has changed: whoever serves the line looks at it.
-    fn look(&self) {
-        self.booth.look.notify_one();
-        self.booth.wake();
-    }
-
     /// What it is called.
     #[must_use]
     pub fn name(&self) -> &Name {
@@ -145,7 +140,7 @@ impl Line {
         let opened = self.store().line_open(self.name(), terms, &secrets).await?;
         // So that estimates and timers go by the new terms.
         self.booth.forget_facts();
-        self.look();
+        self.booth.has_changed();
         Ok(opened)
     }
 
@@ -191,7 +186,7 @@ impl Line {
 
     async fn change(&self, change: LineChange) -> Result<Option<LineState>, StoreError> {
         let state = self.store().line_change(self.name(), change).await?;
-        self.look();
+        self.booth.has_changed();
         Ok(state)
     }
 
@@ -220,7 +215,7 @@ impl Line {
     /// Asking again with the same token is harmless.
     pub async fn admit_as(&self, count: u32, request: Token) -> Result<Option<LineAdmit>, StoreError> {
         let noted = self.store().line_admit(self.name(), count, &request).await?;
-        self.look();
+        self.booth.has_changed();
         Ok(noted)
     }
 

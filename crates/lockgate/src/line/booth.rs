@@ -1,12 +1,15 @@
 //! All that this process knows and does about one line.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::facts::Facts;
+use super::glances::Glances;
 use super::lines::Shared;
 use super::metrics::Metrics;
 use super::operation::{KnownLine, LineWish, Said};
@@ -51,6 +54,9 @@ pub(super) struct Booth {
     /// Looked up when the line is known to be there.
     metrics: OnceLock<Metrics>,
     pub(super) watchers: Watchers,
+    pub(super) glances: Glances,
+    /// How often somebody here has done something to the line.
+    changes: AtomicU64,
     /// The line as of the last tick that was told; `None` before the first.
     view: RwLock<Option<Arc<View>>>,
     /// Somebody wants the ticker to look at once.
@@ -74,6 +80,8 @@ impl Booth {
             shared,
             metrics: OnceLock::new(),
             watchers: Watchers::default(),
+            glances: Glances::default(),
+            changes: AtomicU64::new(0),
             view: RwLock::default(),
             look: Notify::new(),
             ticker: Ticker::default(),
@@ -87,6 +95,17 @@ impl Booth {
         self.ticker.wake(self);
     }
 
+    /// Somebody here has done something to the line: whoever serves it looks at it, and nobody here is told how it was before.
+    pub(super) fn has_changed(self: &Arc<Self>) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.look.notify_one();
+        self.wake();
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
     pub(super) fn metrics(&self) -> &Metrics {
         self.metrics.get_or_init(|| self.shared.metrics_of(&self.line))
     }
@@ -95,7 +114,7 @@ impl Booth {
         &self.shared.ends
     }
 
-    fn known(&self) -> Option<Arc<Facts>> {
+    pub(super) fn known(&self) -> Option<Arc<Facts>> {
         self.facts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -142,6 +161,17 @@ impl Booth {
     /// The line as of the last tick that was told.
     pub(super) fn view(&self) -> Option<Arc<View>> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The line as it was at most two ticks ago, with all that was done here since.
+    pub(super) fn fresh_view(&self, facts: &Facts) -> Option<Arc<View>> {
+        let view = self.view()?;
+        let at_most = (2 * self.shared.tick).min(facts.terms.grace.map_or(Duration::MAX, |grace| grace / 4));
+        let is_fresh = view.edition == facts.edition
+            && view.leaves.is_some()
+            && view.changes == self.changes()
+            && self.shared.clock.monotonic().since(view.as_of) <= at_most;
+        is_fresh.then_some(view)
     }
 
     pub(super) fn set_view(&self, view: Option<Arc<View>>) {

@@ -2,7 +2,9 @@
 
 use crate::coalesce::Operation;
 use crate::key::Name;
-use crate::store::{Answer, Crowd, Enter, EnterWish, Sending, Standing, Store, TicketAt, Told};
+use crate::store::{
+    Answer, Crowd, Enter, EnterWish, MAX_LINE_CALL, Sending, Standing, Store, TicketAt, Told,
+};
 
 /// A line as somebody knows it. Those who know it differently are not served by the same call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +40,7 @@ macro_rules! operations {
                 type Wanted = KnownLine;
                 const NUMBER: u16 = $number;
                 const MIXES: bool = false;
+                const MOST: usize = MAX_LINE_CALL;
 
                 fn wanted(wish: &Self::Wish) -> &KnownLine {
                     &wish.known

@@ -13,10 +13,11 @@ use tokio::runtime::Handle;
 use super::booth::{Booth, Looks};
 use super::drawing;
 use super::facts::Facts;
-use super::view::View;
+use super::view::{Asked, View};
+use crate::clock::Moment;
 use crate::error::StoreError;
 use crate::jitter;
-use crate::store::{LineState, LineTerms, LineTick, Tick};
+use crate::store::{LineState, LineTerms, LineTick, MAX_SEEN, Tick};
 
 /// Whether a task runs.
 #[derive(Debug, Default)]
@@ -37,7 +38,9 @@ const A_MOMENT: Duration = Duration::from_millis(1);
 
 impl Ticker {
     pub(super) fn wake(&self, booth: &Arc<Booth>) {
-        self.is_wanted.store(true, Ordering::SeqCst);
+        if !self.is_wanted.load(Ordering::SeqCst) {
+            self.is_wanted.store(true, Ordering::SeqCst);
+        }
         if self.is_running.load(Ordering::SeqCst) {
             return;
         }
@@ -111,7 +114,9 @@ async fn tick(booth: &Arc<Booth>) -> Result<Next, StoreError> {
     let mut looks = Looks::default();
     while let Some(facts) = looks.next(booth).await? {
         let known = before.as_deref().filter(|view| view.edition == facts.edition);
-        let tick = what_to_say(booth, &facts, known);
+        let asked = Asked { as_of: booth.shared.clock.monotonic(), changes: booth.changes() };
+        let is_asked = is_asked(booth, asked.as_of);
+        let tick = what_to_say(booth, &facts, known, is_asked);
         let Some(tick) = booth.shared.store.line_tick(&booth.line, facts.edition, &tick).await? else {
             continue;
         };
@@ -120,8 +125,14 @@ async fn tick(booth: &Arc<Booth>) -> Result<Next, StoreError> {
             drawing::draw(booth).await?;
             return Ok(Next::In(Duration::ZERO));
         }
-        publish(booth, View::new(&facts, &tick, known, booth.shared.clock.monotonic()));
-        return Ok(next(booth, &tick, &facts.terms));
+        let view = View::new(&facts, &tick, known, asked);
+        if is_asked {
+            booth.glances.follow(&view, asked.as_of, glanced_every(&facts.terms));
+        } else {
+            booth.glances.end();
+        }
+        publish(booth, view);
+        return Ok(next(booth, &tick, &facts.terms, is_asked));
     }
     // There is no such line any more. Whoever watches finds out by asking.
     booth.set_view(None);
@@ -147,11 +158,16 @@ fn publish(booth: &Booth, mut view: View) {
     }
 }
 
-fn what_to_say(booth: &Booth, facts: &Facts, known: Option<&View>) -> Tick {
-    let seen = booth.watchers.to_be_seen(booth.shared.clock.monotonic(), seen_every(&facts.terms));
-    // Without watchers nobody asks where the gaps are.
-    let known_leaves =
-        (!booth.watchers.is_empty()).then(|| known.and_then(|view| view.leaves).unwrap_or(u64::MAX));
+/// Whether anybody here wants to know where they stand.
+fn is_asked(booth: &Booth, now: Moment) -> bool {
+    booth.glances.are_made(now, booth.shared.tick) || !booth.watchers.is_empty()
+}
+
+fn what_to_say(booth: &Booth, facts: &Facts, known: Option<&View>, is_asked: bool) -> Tick {
+    let mut seen = booth.watchers.to_be_seen(booth.shared.clock.monotonic(), seen_every(&facts.terms));
+    seen.extend(booth.glances.to_be_seen(MAX_SEEN - seen.len()));
+    // Otherwise nobody asks where the gaps are.
+    let known_leaves = is_asked.then(|| known.and_then(|view| view.leaves).unwrap_or(u64::MAX));
     Tick { seen, known_head: None, known_leaves }
 }
 
@@ -160,20 +176,26 @@ fn seen_every(terms: &LineTerms) -> Duration {
     terms.grace.map_or(Duration::MAX, |grace| grace / 4)
 }
 
-fn next(booth: &Booth, tick: &LineTick, terms: &LineTerms) -> Next {
+/// How often one who glances is said to be there: so that it matters little that it is said a tick later.
+fn glanced_every(terms: &LineTerms) -> Duration {
+    seen_every(terms) / 2
+}
+
+fn next(booth: &Booth, tick: &LineTick, terms: &LineTerms, is_asked: bool) -> Next {
     // One call carries so many signs of life; the others go with the next.
-    if booth.watchers.are_due(booth.shared.clock.monotonic(), seen_every(terms)) {
+    if booth.watchers.are_due(booth.shared.clock.monotonic(), seen_every(terms))
+        || booth.glances.fill_a_call(MAX_SEEN)
+    {
         return Next::In(Duration::ZERO);
     }
-    let is_watched = !booth.watchers.is_empty();
     let is_empty = tick.crowd.waiting == 0 && tick.crowd.active == 0;
     let is_over = tick.crowd.state == LineState::Closed && tick.crowd.active == 0;
-    if (is_empty || is_over) && !is_watched {
+    if (is_empty || is_over) && !is_asked {
         return Next::Rest;
     }
     // The line's own time stands still when nobody calls for longer than a step.
     let at_the_latest = terms.longest_step() / 2;
-    let for_watchers = if is_watched { booth.shared.tick } else { at_the_latest };
+    let for_watchers = if is_asked { booth.shared.tick } else { at_the_latest };
     let pause = tick.next_in.unwrap_or(Duration::MAX).saturating_add(A_MOMENT);
     let pause = if tick.next_in == Some(Duration::ZERO) { Duration::ZERO } else { pause };
     Next::In(pause.min(for_watchers).min(at_the_latest))

@@ -45,6 +45,48 @@ impl Ticket {
         Ok(shown.map_or(Whereabouts::Unknown, |(_, whereabouts)| whereabouts))
     }
 
+    /// Where its holder stands, as those hear it who watch: it was so at most two [ticks](crate::config::Config::line_tick) ago,
+    /// and what was done in this process since is in it. For those who ask every few seconds, however many: the store is
+    /// asked once per tick for all of them, and only of those who do not wait any more is each asked about.
+    ///
+    /// Whoever glances at least twice within the grace period is there, and is not passed over.
+    ///
+    /// # Errors
+    ///
+    /// When the store did not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Glancing again is harmless.
+    pub async fn glance(&self) -> Result<Whereabouts, StoreError> {
+        match self.seen_at_a_glance() {
+            Some(whereabouts) => Ok(whereabouts),
+            None => self.show().await,
+        }
+    }
+
+    /// `None`: the ticket has to be shown.
+    fn seen_at_a_glance(&self) -> Option<Whereabouts> {
+        let booth = &self.booth;
+        if booth.shared.store.answers_at_once() {
+            return None;
+        }
+        if booth.glances.begin() {
+            booth.wake();
+        }
+        let facts = booth.known()?;
+        let Some(view) = booth.fresh_view(&facts) else {
+            booth.look.notify_one();
+            return None;
+        };
+        let place = facts.at(facts.number_of(&self.id)?).place;
+        let Sight::At(whereabouts) = view.look(KnownPlace { edition: facts.edition, place }) else {
+            return None;
+        };
+        let is_seen = facts.terms.grace.is_none() || booth.glances.note(facts.edition, place);
+        is_seen.then_some(whereabouts)
+    }
+
     /// Leaves the line, or ends the admission: the next may come.
     ///
     /// # Errors
@@ -122,8 +164,7 @@ impl Ticket {
     async fn act_alone(&self, act: Act) -> Result<Whereabouts, StoreError> {
         let acted = self.act(act).await?;
         // A place is free, or somebody behind has moved up.
-        self.booth.look.notify_one();
-        self.booth.wake();
+        self.booth.has_changed();
         match acted {
             // Nothing has changed, and how the line is, only showing the ticket tells.
             Some((_, whereabouts)) if !whereabouts.is_final() => self.show().await,

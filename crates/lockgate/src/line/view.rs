@@ -1,10 +1,12 @@
 //! Where everybody stands, computed: one answer of the store serves all who watch in this process.
 
+use std::sync::Arc;
+
 use super::facts::Facts;
 use super::standing::{Whereabouts, estimate};
 use super::watchers::KnownPlace;
 use crate::clock::Moment;
-use crate::store::{Crowd, LineState, LineTerms, LineTick};
+use crate::store::{Crowd, LineState, LineTerms, LineTick, Standing};
 
 /// How many places are counted together.
 const BLOCK: u64 = 1_024;
@@ -13,6 +15,10 @@ const BLOCK: u64 = 1_024;
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) edition: u64,
+    /// Before it was asked for.
+    pub(super) as_of: Moment,
+    /// How often something had been done to the line here before it was asked for.
+    pub(super) changes: u64,
     /// When everybody who watches was last told.
     pub(super) told_at: Moment,
     terms: LineTerms,
@@ -21,7 +27,15 @@ pub(super) struct View {
     pub(super) tail: u64,
     /// The number of leaves that the gaps belong to; `None`: nobody has asked for them yet.
     pub(super) leaves: Option<u64>,
-    gaps: Gaps,
+    gaps: Arc<Gaps>,
+}
+
+/// When the line was asked how it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) as_of: Moment,
+    /// How often something had been done to the line here by then.
+    pub(super) changes: u64,
 }
 
 /// What can be seen of a place.
@@ -91,14 +105,26 @@ fn ones(bytes: &[u8]) -> u64 {
 
 impl View {
     /// What the tick says; of what it does not say, that is as before.
-    pub(super) fn new(facts: &Facts, tick: &LineTick, before: Option<&View>, told_at: Moment) -> Self {
+    pub(super) fn new(facts: &Facts, tick: &LineTick, before: Option<&View>, asked: Asked) -> Self {
+        let Asked { as_of, changes } = asked;
         let LineTick { crowd, head, tail, .. } = *tick;
         let (leaves, gaps) = match (&tick.gone, before) {
-            (Some(bits), _) => (Some(tick.leaves), Gaps::new(head / 8 * 8, bits.clone())),
-            (None, Some(before)) => (before.leaves, before.gaps.clone()),
-            (None, None) => (None, Gaps::default()),
+            (Some(bits), _) => (Some(tick.leaves), Arc::new(Gaps::new(head / 8 * 8, bits.clone()))),
+            (None, Some(before)) => (before.leaves, Arc::clone(&before.gaps)),
+            (None, None) => (None, Arc::default()),
         };
-        Self { edition: facts.edition, told_at, terms: facts.terms, crowd, head, tail, leaves, gaps }
+        Self {
+            edition: facts.edition,
+            as_of,
+            changes,
+            told_at: as_of,
+            terms: facts.terms,
+            crowd,
+            head,
+            tail,
+            leaves,
+            gaps,
+        }
     }
 
     /// Where somebody stands who waits at that place.
@@ -107,16 +133,26 @@ impl View {
             return Sight::Passed;
         }
         let waiting = self.crowd.waiting;
-        match self.crowd.state {
+        match self.standing(place) {
             _ if place >= self.tail => Sight::Nothing,
-            LineState::Early if self.is_waiting(place) => Sight::At(Whereabouts::Early { waiting }),
-            LineState::Running | LineState::Paused if self.is_waiting(place) => {
-                let position =
-                    place - self.head + 1 - (self.gaps.before(place) - self.gaps.before(self.head));
+            Some(Standing::Early) => Sight::At(Whereabouts::Early { waiting }),
+            Some(Standing::Waiting { position }) => {
                 let wait = estimate(position, &self.crowd, &self.terms);
                 Sight::At(Whereabouts::Waiting { position, waiting, wait })
             }
             _ => Sight::Passed,
+        }
+    }
+
+    /// How it stands with somebody who waits at that place; nothing, if nobody does.
+    pub(super) fn standing(&self, place: u64) -> Option<Standing> {
+        match self.crowd.state {
+            LineState::Early if self.is_waiting(place) => Some(Standing::Early),
+            LineState::Running | LineState::Paused if self.is_waiting(place) => {
+                let gaps = self.gaps.before(place) - self.gaps.before(self.head);
+                Some(Standing::Waiting { position: place - self.head + 1 - gaps })
+            }
+            _ => None,
         }
     }
 

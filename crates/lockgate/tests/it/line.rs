@@ -2,6 +2,7 @@
 
 mod early;
 mod faults;
+mod glances;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
