@@ -42,8 +42,8 @@ pub const OVER_KEPT: Duration = Duration::from_secs(3_600);
 /// How long somebody may stay admitted by renewing, in the line's time.
 pub const MAX_STAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// How many wishes one call may carry.
-pub const MAX_LINE_CALL: usize = 1_024;
+/// How many wishes one call may carry: so many users with long ids enter within 10 ms, also while the server makes room for more.
+pub const MAX_LINE_CALL: usize = 512;
 
 /// How many signs of life one [`Store::line_tick`](super::Store::line_tick) may carry.
 pub const MAX_SEEN: usize = 2_048;

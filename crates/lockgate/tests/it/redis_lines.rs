@@ -61,9 +61,9 @@ impl Line {
 
     async fn fill(&self, people: u64) {
         let edition = self.status().await.edition;
-        for first in (0..people).step_by(1_024) {
+        for first in (0..people).step_by(512) {
             let users: Vec<_> =
-                (first..people.min(first + 1_024)).map(|number| format!("user-{number:06}")).collect();
+                (first..people.min(first + 512)).map(|number| format!("user-{number:06}")).collect();
             self.enter_if_known(edition, &users).await.unwrap();
         }
     }
@@ -285,8 +285,8 @@ async fn those_who_were_drawn_are_forgotten_together() {
     two_hours().await;
     assert_eq!(line.shows_at(69_999, 0).await, Standing::Over(Ending::NoShow));
     let edition = line.status().await.edition;
-    for first in (early..100_000).step_by(1_024) {
-        let users: Vec<_> = (first..first + 1_024).map(|number| format!("user-{number:06}")).collect();
+    for first in (early..100_000).step_by(512) {
+        let users: Vec<_> = (first..first + 512).map(|number| format!("user-{number:06}")).collect();
         line.enter_if_known(edition, &users).await.unwrap();
     }
     line.passes(100_000).await;

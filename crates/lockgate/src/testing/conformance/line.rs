@@ -102,9 +102,9 @@ impl Home {
 
     /// So many people enter, whose names are `p0`, `p1` and so on after their numbers; the line was empty.
     pub(super) async fn fill(&self, known: &Known, people: u64) {
-        for first in (0..people).step_by(1_024) {
+        for first in (0..people).step_by(512) {
             let users: Vec<_> =
-                (first..people.min(first + 1_024)).map(|number| name(&format!("p{number}"))).collect();
+                (first..people.min(first + 512)).map(|number| name(&format!("p{number}"))).collect();
             let answers = self.enter(known, &users).await;
             assert!(
                 matches!(answers[0], Enter::In { number, is_new: true, .. } if number == first),
