@@ -99,7 +99,7 @@ fn the_line_measures_what_people_write_and_ours_and_says_what_was_expected() {
     let found = |name: &str| figure(name)["value"].as_f64().unwrap();
     assert_eq!(figure("positions/s, times those by ZRANK")["expected"], "≥ 5.00");
     assert!((50.0..=200.0).contains(&found("bytes per person, ids like user-1234567")));
-    assert!(found("longest script: entering, 1,000 a call, ms") > 0.0);
+    assert!(found("longest script: entering, 512 a call, ms") > 0.0);
     assert!(found("longest script: drawing all places, ms") > 0.0);
     assert_eq!(found("watchers in one process: how many"), 99.0);
     let calls = found("watchers in one process: store calls per tick");

@@ -5,13 +5,10 @@ use std::time::Duration;
 use lockgate::Gate;
 use lockgate::key::Name;
 use lockgate::line::{Entry, Line, LineTerms, Ticket};
-use lockgate::store::{EnterWish, TicketAt};
+use lockgate::store::{EnterWish, MAX_LINE_CALL, TicketAt};
 
 use crate::bench::Failure;
 use crate::bench::stock::new_users;
-
-/// How many enter with one call where it only has to be quick.
-pub(super) const AT_ONCE: u64 = 1_000;
 
 /// One in so many has left, where positions are asked for.
 const LEFT: usize = 100;
@@ -50,7 +47,7 @@ impl Hall {
     pub(super) async fn fill(&mut self, people: impl Iterator<Item = String>) -> Result<(), Failure> {
         let mut people = people.peekable();
         while people.peek().is_some() {
-            let some: Vec<_> = people.by_ref().take(usize::try_from(AT_ONCE)?).collect();
+            let some: Vec<_> = people.by_ref().take(MAX_LINE_CALL).collect();
             self.let_in(&some).await?;
             self.people.extend(some);
         }

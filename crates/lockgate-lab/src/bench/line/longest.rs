@@ -108,7 +108,7 @@ pub(super) async fn measure_long(stage: &Stage<'_>, hall: &Hall) -> Result<Vec<F
     let ((), admitting_ms) = stage.watchman.watch(admit(hall)).await?;
     let ((), passing_ms) = stage.watchman.watch(pass_everybody_over(hall)).await?;
     Ok(vec![
-        figure("longest script: 8,192 signs of life, ms", signs_ms),
+        figure("longest script: 2,048 signs of life, ms", signs_ms),
         figure("longest script: admitting 1,000, ms", admitting_ms),
         figure("longest script: passing over all, ms", passing_ms),
     ])
@@ -173,7 +173,7 @@ pub(super) async fn measure_early(stage: &Stage<'_>) -> Result<Vec<Figure>, Fail
     gate.shutdown().await;
     Ok(vec![
         bytes,
-        figure("longest script: coming early, 1,000 a call, ms", coming_ms),
+        figure("longest script: coming early, 512 a call, ms", coming_ms),
         figure("longest script: drawing all places, ms", drawing_ms),
         figure("longest script: closing and forgetting, ms", closing_ms),
         Figure { name: "seconds until all places are drawn", value: took, bar: None },

@@ -15,15 +15,19 @@ use crate::bench::{Failure, NAMESPACE, patient_connection, remove_our_keys};
 
 /// The places of the contenders in the case.
 pub(super) const ZRANK: usize = 0;
-pub(super) const OURS: usize = 1;
+pub(super) const GLANCES: usize = 1;
+pub(super) const SHOWN: usize = 2;
 
 pub(super) async fn case(redis: &str, point: LinePoint) -> Result<Case<'static>, Failure> {
     let people = point.people_asking();
     remove_our_keys(redis).await?;
+    let ours = Tickets::of_a_line(redis, people, point.tasks).await?;
+    let embedded = Tickets::of_a_line("memory", people, point.tasks).await?;
     let contenders: Vec<Box<dyn Contender>> = vec![
         Box::new(SortedSet::filled(redis, people).await?),
-        Box::new(Ours::filled("lockgate on Redis", redis, people, point.tasks).await?),
-        Box::new(Ours::filled("lockgate embedded", "memory", people, point.tasks).await?),
+        Box::new(ours.asking("lockgate on Redis, glances", Way::Glance)),
+        Box::new(ours.asking("lockgate on Redis, tickets shown", Way::Show)),
+        Box::new(embedded.asking("lockgate embedded, tickets shown", Way::Show)),
     ];
     let name = format!("line: positions among {people}, one in a hundred has left");
     Ok(Case { name, tasks: point.tasks, contenders })
@@ -94,17 +98,33 @@ impl Worker for RankWorker {
     }
 }
 
+/// How a ticket is asked about.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    /// As of a tick ago: [`Ticket::glance`].
+    Glance,
+    /// As of now: [`Ticket::show`].
+    Show,
+}
+
+struct Tickets(Vec<Ticket>);
+
+impl Tickets {
+    async fn of_a_line(url: &str, people: u64, tasks: usize) -> Result<Self, Failure> {
+        let hall = Hall::of(&gate_at(url).await?, "asking", people).await?;
+        hall.let_some_leave().await?;
+        Ok(Self(hall.tickets(tasks).await?))
+    }
+
+    fn asking(&self, name: &'static str, way: Way) -> Ours {
+        Ours { name, tickets: self.0.clone(), way }
+    }
+}
+
 struct Ours {
     name: &'static str,
     tickets: Vec<Ticket>,
-}
-
-impl Ours {
-    async fn filled(name: &'static str, url: &str, people: u64, tasks: usize) -> Result<Self, Failure> {
-        let hall = Hall::of(&gate_at(url).await?, "asking", people).await?;
-        hall.let_some_leave().await?;
-        Ok(Self { name, tickets: hall.tickets(tasks).await? })
-    }
+    way: Way,
 }
 
 impl Contender for Ours {
@@ -117,33 +137,38 @@ impl Contender for Ours {
     }
 
     fn client_commands(&self) -> &'static [&'static str] {
-        if self.name.ends_with("Redis") { &["eval", "evalsha"] } else { &[] }
+        if self.name.contains("Redis") { &["eval", "evalsha"] } else { &[] }
     }
 
     fn turn(&self, _: usize, length: Duration) -> Doing<'_, Tallies> {
-        let worker = |ticket: &Ticket| ShowWorker::boxed(vec![ticket.clone()]);
+        let worker = |ticket: &Ticket| AskWorker::boxed(vec![ticket.clone()], self.way);
         Box::pin(work_in_tasks(self.tickets.iter().map(worker), length))
     }
 }
 
-/// Shows one of its tickets after the other.
-pub(super) struct ShowWorker {
+/// Asks about one of its tickets after the other.
+pub(super) struct AskWorker {
     tickets: Vec<Ticket>,
-    shown: usize,
+    way: Way,
+    asked: usize,
 }
 
-impl ShowWorker {
-    pub(super) fn boxed(tickets: Vec<Ticket>) -> Box<dyn Worker> {
-        Box::new(Self { tickets, shown: 0 })
+impl AskWorker {
+    pub(super) fn boxed(tickets: Vec<Ticket>, way: Way) -> Box<dyn Worker> {
+        Box::new(Self { tickets, way, asked: 0 })
     }
 }
 
-impl Worker for ShowWorker {
+impl Worker for AskWorker {
     fn work(&mut self) -> Doing<'_, u64> {
         Box::pin(async {
-            self.shown += 1;
-            let ticket = self.tickets.get(self.shown % self.tickets.len()).ok_or("no ticket")?;
-            match ticket.show().await? {
+            self.asked += 1;
+            let ticket = self.tickets.get(self.asked % self.tickets.len()).ok_or("no ticket")?;
+            let whereabouts = match self.way {
+                Way::Glance => ticket.glance().await?,
+                Way::Show => ticket.show().await?,
+            };
+            match whereabouts {
                 // The very first is admitted.
                 Whereabouts::Waiting { .. } | Whereabouts::Admitted(_) => Ok(1),
                 other => Err(format!("not in the line: {other:?}").into()),

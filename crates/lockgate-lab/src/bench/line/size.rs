@@ -10,7 +10,7 @@ use lockgate::line::Ticket;
 
 use super::enter::EnterWorker;
 use super::hall::{Hall, stands_still};
-use super::position::ShowWorker;
+use super::position::{AskWorker, Way};
 use super::{Stage, gate_at, longest};
 use crate::bench::command_count::{CommandCounter, Effort};
 use crate::bench::frame::{Case, Contender, Doing, Role, Worker};
@@ -43,12 +43,12 @@ pub(super) async fn measure(
     let ((), entering_ms) = stage.watchman.watch(filling).await?;
     let mut figures = vec![
         bytes_figure("bytes per person, ids like user-1234567", stage, empty, Some(200.0)).await?,
-        longest::figure("longest script: entering, 1,000 a call, ms", entering_ms),
+        longest::figure("longest script: entering, 512 a call, ms", entering_ms),
     ];
     long.let_some_leave().await?;
     let short = Hall::of(&gate, "short", FEW).await?;
     short.let_some_leave().await?;
-    figures.extend(compare(stage, report, &gate, &short, &long).await?);
+    figures.extend(compare(stage, report, &gate, &short, &mut long).await?);
     figures.extend(longest::measure_long(stage, &long).await?);
     gate.shutdown().await;
     Ok(figures)
@@ -75,14 +75,17 @@ struct Question {
     name: &'static str,
     is_entering: bool,
     is_crowd: bool,
+    /// Whether there are just so many that the hash of all users is growing.
+    is_growing: bool,
     figures: [&'static str; 2],
 }
 
-const QUESTIONS: [Question; 4] = [
+const QUESTIONS: [Question; 5] = [
     Question {
         name: "line: an entry, by how many wait",
         is_entering: true,
         is_crowd: true,
+        is_growing: false,
         figures: [
             "time of an entry in a crowd, all waiting, of that at 1,000",
             "Redis' time for an entry in a crowd, all waiting, of that at 1,000",
@@ -92,6 +95,7 @@ const QUESTIONS: [Question; 4] = [
         name: "line: an entry, by how many wait",
         is_entering: true,
         is_crowd: false,
+        is_growing: false,
         figures: [
             "time of an entry alone, all waiting, of that at 1,000",
             "Redis' time for an entry alone, all waiting, of that at 1,000",
@@ -101,6 +105,7 @@ const QUESTIONS: [Question; 4] = [
         name: "line: a position, by how many wait",
         is_entering: false,
         is_crowd: true,
+        is_growing: false,
         figures: [
             "time of a position in a crowd, all waiting, of that at 1,000",
             "Redis' time for a position in a crowd, all waiting, of that at 1,000",
@@ -110,9 +115,20 @@ const QUESTIONS: [Question; 4] = [
         name: "line: a position, by how many wait",
         is_entering: false,
         is_crowd: false,
+        is_growing: false,
         figures: [
             "time of a position alone, all waiting, of that at 1,000",
             "Redis' time for a position alone, all waiting, of that at 1,000",
+        ],
+    },
+    Question {
+        name: "line: an entry, while Redis doubles the table of all users",
+        is_entering: true,
+        is_crowd: true,
+        is_growing: true,
+        figures: [
+            "time of an entry in a crowd, while the table doubles, of that at 1,000",
+            "Redis' time for an entry in a crowd, while the table doubles, of that at 1,000",
         ],
     },
 ];
@@ -122,10 +138,16 @@ async fn compare(
     report: &mut Report<impl std::io::Write>,
     gate: &Gate,
     short: &Hall,
-    long: &Hall,
+    long: &mut Hall,
 ) -> Result<Vec<Figure>, Failure> {
     let mut figures = Vec::new();
     for question in QUESTIONS {
+        if question.is_growing {
+            // Redis doubles a table as soon as it has more users than slots.
+            let arrived = long.line.status().await?.ok_or("the line is not there")?.arrived;
+            long.fill(new_users((arrived.next_power_of_two() - arrived) + 1)).await?;
+        }
+        let long = &*long;
         let contenders: Vec<Box<dyn Contender + '_>> = if question.is_entering {
             let entering = |long| Entering { gate, counter: stage.counter, long };
             vec![Box::new(entering(None)), Box::new(entering(Some(long)))]
@@ -153,7 +175,11 @@ impl Question {
             _ => f64::NAN,
         });
         let [time, redis] = self.figures;
-        [(time, by_time), (redis, by_redis)].map(|(name, value)| Figure { name, value, bar: Some(BAR) })
+        [(time, by_time), (redis, by_redis)].map(|(name, value)| Figure {
+            name,
+            value,
+            bar: (!self.is_growing).then_some(BAR),
+        })
     }
 }
 
@@ -195,9 +221,11 @@ impl Contender for Entering<'_> {
                     all.add_all(&group.tallies)?;
                     (spent, effort) = (spent + group.took, effort + group.effort);
                 }
-                if let Some(fresh) = fresh {
-                    fresh.close().await?;
-                }
+                let Some(fresh) = fresh else {
+                    // One group in each round, so that the line stays about as long as it was.
+                    break;
+                };
+                fresh.close().await?;
             }
             (all.seconds, all.effort) = (Some(spent.as_secs_f64()), Some(effort));
             Ok(all)
@@ -253,8 +281,11 @@ impl Contender for Showing {
 
     fn turn(&self, tasks: usize, length: Duration) -> Doing<'_, Tallies> {
         let for_each = self.tickets.len().div_ceil(tasks);
-        let workers: Vec<_> =
-            self.tickets.chunks(for_each).map(|tickets| ShowWorker::boxed(tickets.to_vec())).collect();
+        let workers: Vec<_> = self
+            .tickets
+            .chunks(for_each)
+            .map(|tickets| AskWorker::boxed(tickets.to_vec(), Way::Show))
+            .collect();
         Box::pin(work_in_tasks(workers.into_iter(), length))
     }
 }
