@@ -41,13 +41,13 @@ mod stock;
 pub use self::latch::{LatchSet, LatchStatus, MAX_LATCH};
 pub use self::line::{
     ADMITS_KEPT, Arrival, Arrivals, Crowd, Draw, Ending, Enter, EnterWish, LineAdmit, LineChange, LineDraw,
-    LineDrawn, LineEra, LineOpen, LineSecret, LineSecrets, LineState, LineStatus, LineTerms, LineTick,
-    MAX_ADMIT, MAX_CROWD, MAX_EARLY, MAX_LINE_CALL, MAX_LOOKED_AT, MAX_PASSED, MAX_SEEN, MAX_STAY, OVER_KEPT,
-    Standing, Tick, TickDone, TicketAt, Told,
+    LineDrawn, LineEra, LineOpen, LineSecret, LineSecrets, LineState, LineStatus, LineTerms, LineTermsParts,
+    LineTick, MAX_ADMIT, MAX_CROWD, MAX_EARLY, MAX_LINE_CALL, MAX_LOOKED_AT, MAX_PASSED, MAX_SEEN, MAX_STAY,
+    OVER_KEPT, Standing, Tick, TickDone, TicketAt, Told,
 };
 pub use self::mutex::{
-    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, MAX_RENEW_BATCH, MAX_TOGETHER,
-    MutexStatus, Release, Renew, Renewal, Token,
+    Acquire, Attempt, FENCE_BLOCK, Fence, Fences, Holder, IfTaken, Lease, LoanMark, MAX_RENEW_BATCH,
+    MAX_TOGETHER, MutexStatus, Release, Renew, Renewal, Token,
 };
 pub use self::news::{EarId, Hearing, Listener, Lock, News};
 pub use self::permit::{

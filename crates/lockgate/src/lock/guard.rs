@@ -478,16 +478,24 @@ impl MutexGuard {
 }
 
 impl MutexGuard {
+    /// Ends it without giving it back to the store; nothing if it is lost, or goes on here.
+    pub(super) fn let_go(self) -> Option<Arc<Tenure>> {
+        let mut guard = self.0;
+        guard.is_armed = false;
+        if guard.hold.guards.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return None;
+        }
+        match guard.hold.end() {
+            GivenBack::ToRelease(tenure) => Some(tenure),
+            GivenBack::PassedOn | GivenBack::WasLost => None,
+        }
+    }
+
     /// Ends it, and lets the store keep it for so long without anybody who holds it.
     pub(super) async fn leave_for(self, rest: Duration) {
         // Nothing left of it: being dropped gives it back.
         let Ok(lease) = Lease::new(rest) else { return };
-        let mut guard = self.0;
-        guard.is_armed = false;
-        if guard.hold.guards.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let GivenBack::ToRelease(tenure) = guard.hold.end() else { return };
+        let Some(tenure) = self.let_go() else { return };
         let Lock::Mutex(name) = &tenure.lock else { return };
         let desk = &tenure.desk;
         // Under another token: a renewal that is still under way must not change what is left.

@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// back what the room held under that token. Those who `have_waited` before see an outage through.
 pub(super) async fn seek(room: Arc<Room>, yielding: Option<Token>, have_waited: bool) {
     let desk = Arc::clone(&room.desk);
-    let token = Token::for_ear(desk.ear);
+    let token = room.token();
     let expecting = Registry::expect(&desk, token);
     let mut yielding = yielding.map(Old::OfTheRoom);
     let mutex = match &room.lock {

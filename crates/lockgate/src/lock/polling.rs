@@ -17,7 +17,7 @@ use super::news::Registry;
 use super::room::{Grant, Room};
 use super::wish::Wish;
 use crate::jitter::jittered;
-use crate::store::{Acquire, Attempt, IfTaken, Token};
+use crate::store::{Acquire, Attempt, IfTaken};
 
 /// A message that gets lost costs a watcher no more than this, or the holder's lease if that is shorter.
 const WATCH_AT_MOST: Duration = Duration::from_secs(5);
@@ -52,8 +52,8 @@ impl Wish {
         let Self { desk, lock, share, terms, owner, .. } = self;
         // Whoever drops a guard and tries again must not meet itself.
         desk.dropped_is_given_back(lock).await?;
-        let room = Room::private(desk, lock);
-        let token = Token::for_ear(desk.ear);
+        let room = Room::private(desk, lock, self.mark);
+        let token = room.token();
         let expecting = Registry::expect(desk, token);
         let attempt = Attempt { if_taken, ..Attempt::new(token, terms.lease) };
         let sent_at = desk.clock.monotonic();

@@ -36,7 +36,7 @@ use super::tenure::Tenure;
 use super::terms::{Cohort, Terms};
 use crate::clock::Moment;
 use crate::error::InvalidInput;
-use crate::store::{FENCE_BLOCK, Fence, Fences, Lock, Renew, Share};
+use crate::store::{FENCE_BLOCK, Fence, Fences, LoanMark, Lock, Renew, Share, Token};
 
 /// What a waiter is told in the end.
 pub(super) type Outcome = Result<Guard, LockError>;
@@ -46,6 +46,8 @@ pub(super) struct Room {
     pub(super) desk: Arc<Desk>,
     pub(super) lock: Lock,
     pub(super) cohort: Cohort,
+    /// What its tokens are marked with.
+    mark: Option<LoanMark>,
     inner: Mutex<Inner>,
 }
 
@@ -96,12 +98,24 @@ pub(super) enum Wanted {
 
 impl Room {
     pub(super) fn shared(desk: &Arc<Desk>, lock: &Lock, cohort: Cohort) -> Arc<Self> {
-        Arc::new(Self { desk: Arc::clone(desk), lock: lock.clone(), cohort, inner: Mutex::default() })
+        Self::new(desk, lock, cohort, None)
+    }
+
+    fn new(desk: &Arc<Desk>, lock: &Lock, cohort: Cohort, mark: Option<LoanMark>) -> Arc<Self> {
+        Arc::new(Self { desk: Arc::clone(desk), lock: lock.clone(), cohort, mark, inner: Mutex::default() })
     }
 
     /// A room for one waiter.
-    pub(super) fn private(desk: &Arc<Desk>, lock: &Lock) -> Arc<Self> {
-        Self::shared(desk, lock, Cohort { passes: 0, time: std::time::Duration::ZERO })
+    pub(super) fn private(desk: &Arc<Desk>, lock: &Lock, mark: Option<LoanMark>) -> Arc<Self> {
+        Self::new(desk, lock, Cohort { passes: 0, time: std::time::Duration::ZERO }, mark)
+    }
+
+    /// A new token, to ask for the lock with.
+    pub(super) fn token(&self) -> Token {
+        match self.mark {
+            Some(mark) => Token::marked_for_ear(self.desk.ear, mark),
+            None => Token::for_ear(self.desk.ear),
+        }
     }
 
     fn inner(&self) -> StdGuard<'_, Inner> {

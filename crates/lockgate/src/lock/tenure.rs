@@ -110,6 +110,11 @@ impl Tenure {
         })
     }
 
+    /// Whether the store keeps it for the claim lease only, as far as we know.
+    pub(super) fn is_claim(&self) -> bool {
+        self.is_claim.load(Ordering::Acquire)
+    }
+
     pub(super) fn is_held(&self) -> bool {
         self.held.load(Ordering::Acquire)
     }

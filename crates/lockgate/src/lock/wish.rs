@@ -16,7 +16,7 @@ use super::owner::Owner;
 use super::polling::{FinishedAnyway, Try};
 use super::room::{Outcome, Room};
 use super::terms::{Cohort, Terms};
-use crate::store::{IfTaken, Lock, Share};
+use crate::store::{IfTaken, LoanMark, Lock, Share};
 
 /// Something that somebody wants.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub(super) struct Wish {
     pub(super) wait: Option<Duration>,
     pub(super) cohort: Option<Cohort>,
     pub(super) owner: Option<Owner>,
+    /// What its token is marked with, if nobody else takes part in it.
+    pub(super) mark: Option<LoanMark>,
 }
 
 /// How long to wait for a lock and how long to hold it: said in the same way for every kind.
@@ -81,7 +83,7 @@ pub(super) use says_how_long;
 impl Wish {
     pub(super) fn new(desk: Arc<Desk>, lock: Lock, share: Share) -> Self {
         let (terms, cohort) = (Terms::default(), Some(Cohort::default()));
-        Self { desk, lock, share, terms, wait: None, cohort, owner: None }
+        Self { desk, lock, share, terms, wait: None, cohort, owner: None, mark: None }
     }
 
     /// To be called before every wait.
@@ -104,7 +106,10 @@ impl Wish {
     ///
     /// When it is dropped, what it may have got is given back.
     pub(super) async fn try_take(&self) -> Result<Option<Guard>, LockError> {
-        if let Some(room) = self.desk.room_in_use(&self.lock) {
+        // What is lent out is nobody's here.
+        if self.mark.is_none()
+            && let Some(room) = self.desk.room_in_use(&self.lock)
+        {
             if let Some(guard) = room.try_enter(self.share, self.terms, self.owner.clone()) {
                 return Ok(Some(guard));
             }
@@ -149,7 +154,7 @@ impl Wish {
     pub(super) fn room(&self) -> Arc<Room> {
         match self.cohort {
             Some(cohort) => self.desk.room(&self.lock, cohort),
-            None => Room::private(&self.desk, &self.lock),
+            None => Room::private(&self.desk, &self.lock, self.mark),
         }
     }
 

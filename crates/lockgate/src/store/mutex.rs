@@ -61,6 +61,30 @@ impl Token {
         Self(u128::from(ear.bits()) << 64 | lower_half)
     }
 
+    /// The same, with a mark in it by which whoever lends the lock out knows it again.
+    ///
+    /// # Panics
+    ///
+    /// When the operating system has no randomness to give.
+    #[must_use]
+    pub fn marked_for_ear(ear: EarId, mark: LoanMark) -> Self {
+        let room_for_it = u128::from(LoanMark::MASK) << LoanMark::SHIFT;
+        Self(Self::for_ear(ear).0 & !room_for_it | u128::from(mark.0) << LoanMark::SHIFT)
+    }
+
+    /// The mark that it was made with; of every other token, some mark.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the mark is among the lower bits")]
+    pub const fn mark(self) -> LoanMark {
+        LoanMark::new((self.0 >> LoanMark::SHIFT) as u64)
+    }
+
+    /// All of it.
+    #[must_use]
+    pub const fn bits(self) -> u128 {
+        self.0
+    }
+
     /// The token with these bits: for tests and for tokens that come back from a client.
     #[must_use]
     pub const fn from_bits(bits: u128) -> Self {
@@ -74,7 +98,8 @@ impl Token {
     }
 
     /// Reads what [`Display`](fmt::Display) wrote.
-    pub(crate) fn parse(hexadecimal: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(hexadecimal: &str) -> Option<Self> {
         u128::from_str_radix(hexadecimal, 16).ok().map(Self)
     }
 }
@@ -336,6 +361,21 @@ pub enum Release {
     Left,
     /// The token does not hold the mutex: its lease had ended, or it was released before and somebody else came.
     NotHeld,
+}
+
+/// By what a lender knows for whom a lock was: 40 bits. What is left of the token is enough to tell one loan from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoanMark(u64);
+
+impl LoanMark {
+    const MASK: u64 = (1 << 40) - 1;
+    const SHIFT: u32 = 24;
+
+    /// The mark with the lower 40 of these bits.
+    #[must_use]
+    pub const fn new(bits: u64) -> Self {
+        Self(bits & Self::MASK)
+    }
 }
 
 /// How a mutex stands: the answer to [`Store::mutex_read`](super::Store::mutex_read).

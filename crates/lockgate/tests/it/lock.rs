@@ -75,6 +75,7 @@ macro_rules! on_both_stores {
         $(async fn $name($place: Place) $body)+
     };
 }
+pub(super) use on_both_stores;
 
 /// A crowd on one name, from all gates; a counter that only a lock protects.
 async fn crowd(place: &Place, tasks: u64, rounds: u64, recipe: fn(Mutex) -> Mutex) {

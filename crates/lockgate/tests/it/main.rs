@@ -21,6 +21,8 @@ mod line;
 #[cfg(test)]
 mod lock;
 #[cfg(test)]
+mod lock_lending;
+#[cfg(test)]
 mod lock_metrics;
 #[cfg(test)]
 mod lock_outages;
