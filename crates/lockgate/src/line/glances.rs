@@ -92,11 +92,11 @@ impl Glances {
         state.last.is_some_and(|last| now.since(last) < tick * TICKS_REMEMBERED)
     }
 
-    /// The places that the line has to be told of, at most so many.
+    /// The places that the line has to be told of, at most so many: those first who glanced first.
     pub(super) fn to_be_seen(&self, most: usize) -> Vec<u64> {
         let mut state = self.lock();
-        let rest = state.to_be_seen.len().saturating_sub(most);
-        state.to_be_seen.split_off(rest)
+        let some = state.to_be_seen.len().min(most);
+        state.to_be_seen.drain(..some).collect()
     }
 
     /// Whether one more call would be full of them.
