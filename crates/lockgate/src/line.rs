@@ -75,6 +75,7 @@ use crate::line::draw::{Hash256, commitment};
 
 pub use crate::store::{
     Crowd, Ending, LineAdmit, LineChange, LineDrawn, LineOpen, LineState, LineStatus, LineTerms,
+    LineTermsParts,
 };
 use crate::store::{Enter, EnterWish, LineSecret, LineSecrets, Standing, Store, Token};
 

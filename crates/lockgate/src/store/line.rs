@@ -93,7 +93,34 @@ pub struct LineTerms {
     pub(crate) prequeue: bool,
 }
 
+/// What [`LineTerms`] say, to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LineTermsParts {
+    /// How many are admitted together.
+    pub batch: u32,
+    /// How often.
+    pub every: Duration,
+    /// How many may be admitted at once, if that is limited.
+    pub max_active: Option<u32>,
+    /// For how long somebody is admitted.
+    pub pass_ttl: Duration,
+    /// Who is not seen for so long is passed over; `None`: nobody is.
+    pub grace: Option<Duration>,
+    /// Since when it is or will be open, if that was said.
+    pub opens_at: Option<Timestamp>,
+    /// Whether people may come early.
+    pub prequeue: bool,
+}
+
 impl LineTerms {
+    /// What they say.
+    #[must_use]
+    pub const fn parts(&self) -> LineTermsParts {
+        let Self { batch, every, max_active, pass_ttl, grace, opens_at, prequeue } = *self;
+        LineTermsParts { batch, every, max_active, pass_ttl, grace, opens_at, prequeue }
+    }
+
     /// `batch` people every so often, however many are admitted already, each for five minutes; whoever is not seen for a
     /// minute is passed over; open from now on.
     ///
