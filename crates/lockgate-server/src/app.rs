@@ -1,35 +1,136 @@
 //! The whole service as one router.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
+use axum::middleware;
 use lockgate::Gate;
+use lockgate::clock::Clock;
+use lockgate::line::pass::PassKeys;
+use tokio_util::sync::CancellationToken;
+use utoipa_axum::router::OpenApiRouter;
 
+use crate::actions;
+use crate::api;
 use crate::auth::Tokens;
+use crate::edge::{self, Edge};
 use crate::ledger::LedgerView;
+use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::routes::{coupons, health};
+use crate::routes::campaigns::What;
+use crate::routes::overview::Watchtower;
+use crate::routes::{
+    coupons, dashboard, deals, docs, health, holds, jwks, lines, locks, metrics, orders, overview, skus,
+    tickets,
+};
+use crate::sightings::Sightings;
 
 pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// What every route can reach.
+/// What a service stands on.
 #[derive(Clone, Debug)]
-pub(crate) struct AppState {
-    pub(crate) gate: Gate,
-    pub(crate) tokens: Arc<Tokens>,
-    pub(crate) ledger: Option<LedgerView>,
+pub struct Service {
+    /// What decides.
+    pub gate: Gate,
+    /// Who may ask.
+    pub tokens: Tokens,
+    /// What can be seen of the ledger, if there is one.
+    pub ledger: Option<LedgerView>,
+    /// What signs the passes of lines, and tells them from forged ones.
+    pub passes: Arc<PassKeys>,
+    /// What time it is: the store's clock if it is in this process, otherwise one that agrees with it.
+    pub clock: Clock,
+    /// Cancelled when the server stops: streams that would go on for ever end then.
+    pub closing: CancellationToken,
+    /// How much is allowed to whom.
+    pub edge: Edge,
+    /// What `/metrics` tells, if there is anything to tell.
+    pub metrics: Option<Metrics>,
 }
 
-/// The service on `gate`, for whoever holds `tokens`, with what can be seen of the ledger if there is one.
-pub fn app(gate: Gate, tokens: Tokens, ledger: Option<LedgerView>) -> Router {
-    Router::new()
-        .route("/v1/coupons/{id}", put(coupons::put_coupon).get(coupons::get_coupon))
-        .route("/v1/coupons/{id}/issues", post(coupons::post_issue))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
+impl Service {
+    /// On `gate`, for whoever holds `tokens`; without a ledger, with a new key for passes.
+    #[must_use]
+    pub fn new(gate: Gate, tokens: Tokens) -> Self {
+        let (passes, closing) = (Arc::new(PassKeys::generate()), CancellationToken::new());
+        Self {
+            gate,
+            tokens,
+            ledger: None,
+            passes,
+            clock: Clock::system(),
+            closing,
+            edge: Edge::default(),
+            metrics: None,
+        }
+    }
+}
+
+/// What every route can reach. Cheap to clone.
+pub(crate) type AppState = Arc<Reach>;
+
+/// The service, and what it has seen.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    service: Service,
+    pub(crate) sightings: Sightings,
+    pub(crate) watchtower: Watchtower,
+}
+
+impl Deref for Reach {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl Reach {
+    /// Somebody does not get something: that is counted.
+    pub(crate) fn refuses(&self, what: What, id: &str, problem: Problem) -> Problem {
+        self.sightings.note_refusal(what.word(), id, problem.code());
+        problem
+    }
+}
+
+/// All calls, with what the contract says of them.
+fn calls() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(api::about())
+        .merge(coupons::routes())
+        .merge(deals::routes())
+        .merge(holds::routes())
+        .merge(skus::routes())
+        .merge(orders::routes())
+        .merge(locks::routes())
+        .merge(lines::routes())
+        .merge(tickets::routes())
+        .merge(jwks::routes())
+        .merge(overview::routes())
+        .merge(health::routes())
+        .merge(metrics::routes())
+}
+
+/// The contract, in OpenAPI 3.1.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    calls().into_openapi()
+}
+
+/// The service as a router.
+pub fn app(service: Service) -> Router {
+    let (router, contract) = calls().split_for_parts();
+    let (edge, tokens) = (service.edge.clone(), service.tokens.clone());
+    let (sightings, watchtower) = (Sightings::default(), Watchtower::default());
+    let state = Arc::new(Reach { service, sightings, watchtower });
+    let book = actions::Book::new(&contract, Arc::clone(&state));
+    let router = router
+        // Only what has a route has a name in the contract.
+        .route_layer(middleware::from_fn_with_state(book, actions::write_down))
+        .merge(docs::routes(contract))
+        .merge(dashboard::routes())
         .fallback(async || {
             Problem::new(
                 StatusCode::NOT_FOUND,
@@ -43,5 +144,6 @@ pub fn app(gate: Gate, tokens: Tokens, ledger: Option<LedgerView>) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not this method", detail)
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(AppState { gate, tokens: Arc::new(tokens), ledger })
+        .with_state(state);
+    edge::around(router, &edge, &tokens)
 }

@@ -10,6 +10,7 @@
 //! | any | a wrong one | 401 | 401 |
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 
@@ -26,6 +27,29 @@ pub struct Tokens {
     pub app: Option<Secret>,
 }
 
+/// Whose token a request shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// It shows none.
+    Nobodys,
+    Admins,
+    Apps,
+    Wrong,
+}
+
+impl Tokens {
+    pub(crate) fn whose(&self, headers: &HeaderMap) -> Whose {
+        let Some(token) = presented(headers) else { return Whose::Nobodys };
+        // Both are compared, so that the time taken does not tell which one was nearly right.
+        let is_app = self.app.as_ref().is_some_and(|app| app.is(token));
+        match (self.admin.is(token), is_app) {
+            (true, _) => Whose::Admins,
+            (false, true) => Whose::Apps,
+            (false, false) => Whose::Wrong,
+        }
+    }
+}
+
 /// Proof that the request carries the admin token.
 pub(crate) struct Admin;
 
@@ -36,8 +60,8 @@ impl FromRequestParts<AppState> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        match presented(parts) {
-            Some(token) if state.tokens.admin.is(token) => Ok(Admin),
+        match state.tokens.whose(&parts.headers) {
+            Whose::Admins => Ok(Admin),
             _ => Err(Problem::unauthorized("Send the admin token: `Authorization: Bearer <admin token>`.")),
         }
     }
@@ -47,14 +71,10 @@ impl FromRequestParts<AppState> for App {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let may = match (presented(parts), &state.tokens.app) {
-            (None, None) => true,
-            (None, Some(_)) => false,
-            (Some(token), app) => {
-                // Both are compared, so that the time taken does not tell which one was nearly right.
-                let is_app = app.as_ref().is_some_and(|app| app.is(token));
-                state.tokens.admin.is(token) | is_app
-            }
+        let may = match state.tokens.whose(&parts.headers) {
+            Whose::Nobodys => state.tokens.app.is_none(),
+            Whose::Admins | Whose::Apps => true,
+            Whose::Wrong => false,
         };
         may.then_some(App)
             .ok_or_else(|| Problem::unauthorized("Send the app token: `Authorization: Bearer <app token>`."))
@@ -62,8 +82,8 @@ impl FromRequestParts<AppState> for App {
 }
 
 /// What the request presents: an unreadable or foreign `Authorization` header is a wrong token, not a missing one.
-fn presented(parts: &Parts) -> Option<&str> {
-    let header = parts.headers.get(AUTHORIZATION)?;
+fn presented(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?;
     let (scheme, token) = header.to_str().ok().and_then(|value| value.split_once(' ')).unwrap_or_default();
     Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
 }

@@ -1,8 +1,10 @@
-//! The data folder: one server at a time, and the admin token's home.
+//! The data folder: one server at a time, and the home of the admin token and of the key that signs passes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+use lockgate::line::pass::PassKeys;
 
 use crate::secret::Secret;
 use crate::serve::StartError;
@@ -57,6 +59,31 @@ impl DataFolder {
         Ok((token, true))
     }
 
+    /// The key for passes that is kept here; made if there is none.
+    pub(crate) fn pass_keys(&self) -> Result<PassKeys, StartError> {
+        let path = self.pass_key_path();
+        let explain = |why: String| {
+            StartError::new(format!(
+                "cannot use the pass key in {}: {why}; or delete that file, or give --pass-key",
+                path.display()
+            ))
+        };
+        let mut file = open_private(&path).map_err(|why| explain(why.to_string()))?;
+        let mut kept = String::new();
+        file.read_to_string(&mut kept).map_err(|why| explain(why.to_string()))?;
+        if !kept.trim().is_empty() {
+            return PassKeys::from_pkcs8_pem(&kept).map_err(|why| explain(why.to_string()));
+        }
+        let keys = PassKeys::generate();
+        let written = file.write_all(keys.to_pkcs8_pem().as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|why| explain(why.to_string()))?;
+        Ok(keys)
+    }
+
+    fn pass_key_path(&self) -> PathBuf {
+        self.path.join("pass-key.pem")
+    }
+
     /// Where the embedded store keeps its journal.
     pub(crate) fn journal_path(&self) -> PathBuf {
         self.path.join("journal.db")
@@ -101,6 +128,21 @@ mod tests {
         assert_eq!(made.reveal(), kept.reveal());
         let mode = fs::metadata(data.admin_token_path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_pass_key_is_made_once_and_only_its_owner_may_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::take(folder.path()).unwrap();
+        let made = data.pass_keys().unwrap();
+        assert_eq!(data.pass_keys().unwrap().kid(), made.kid());
+        let path = data.pass_key_path();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+        fs::write(&path, "not a key").unwrap();
+        let refused = data.pass_keys().unwrap_err().to_string();
+        assert!(refused.contains("pass-key.pem") && refused.contains("--pass-key"), "{refused}");
     }
 
     #[test]

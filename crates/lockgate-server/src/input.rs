@@ -1,5 +1,8 @@
 //! What comes in: ids, times and JSON bodies, or a 400 that names the field.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -7,9 +10,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use lockgate::clock::Timestamp;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::error::Category;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{ObjectBuilder, Required, Schema};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::Problem;
 
@@ -24,8 +32,21 @@ pub(crate) fn check_id(field: &str, id: &str) -> Result<(), Problem> {
     Err(Problem::invalid(field, "must be 1 to 128 of A-Z a-z 0-9 . _ : @ -"))
 }
 
+/// What an id looks like, for the contract.
+fn id_schema() -> Schema {
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[A-Za-z0-9._:@-]+$"));
+    text.min_length(Some(1)).max_length(Some(MAX_ID_CHARACTERS)).into()
+}
+
 /// The `{id}` of the path, checked.
 pub(crate) struct Id(pub(crate) String);
+
+impl IntoParams for Id {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let id = ParameterBuilder::new().name("id").parameter_in(ParameterIn::Path).required(Required::True);
+        vec![id.schema(Some(id_schema())).build()]
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
@@ -39,6 +60,37 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
+/// What stands in the path, as it is: for ids that we gave out.
+pub(crate) struct TextOf(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for TextOf {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = Path::<String>::from_request_parts(parts, state).await;
+        text.map(|Path(text)| Self(text)).map_err(|_| Problem::invalid("id", "is not UTF-8"))
+    }
+}
+
+/// The `{id}` and what follows it in the path, both checked: whose, or which one of it.
+pub(crate) struct IdOf {
+    pub(crate) id: String,
+    pub(crate) of: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IdOf {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((id, of)) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::invalid("id", "is not UTF-8"))?;
+        check_id("id", &id)?;
+        check_id("user", &of)?;
+        Ok(Self { id, of })
+    }
+}
+
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -49,9 +101,34 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         check_content_type(request.headers())?;
         let body = Bytes::from_request(request, state).await.map_err(|why| unread_body(&why))?;
         let mut reader = serde_json::Deserializer::from_slice(&body);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|why| misread_body(&why))?;
+        let Object(value) =
+            serde_path_to_error::deserialize(&mut reader).map_err(|why| misread_body(&why))?;
         reader.end().map_err(|why| Problem::invalid("body", why.to_string()))?;
         Ok(Self(value))
+    }
+}
+
+/// What is written as a JSON object. By itself a struct would be read from an array as well, field by field.
+#[derive(Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
@@ -67,8 +144,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
 
 fn unread_body(why: &BytesRejection) -> Problem {
     if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let detail = format!("The body may have at most {} bytes.", crate::app::MAX_BODY_BYTES);
-        return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large", detail);
+        return Problem::too_large();
     }
     Problem::invalid("body", "could not be read to its end")
 }
@@ -78,18 +154,21 @@ fn misread_body(why: &serde_path_to_error::Error<serde_json::Error>) -> Problem 
     // "… at line 1 column 9" helps nobody who did not write the JSON by hand.
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let path = why.path().to_string();
-    // Missing and unknown fields are reported for the object around them; their names stand in backticks.
-    let named = || message.split('`').nth(1).filter(|_| message.contains(" field `"));
-    let field = match why.inner().classify() {
-        Category::Data if path == "." => named().unwrap_or("body"),
-        Category::Data => path.as_str(),
-        Category::Syntax | Category::Eof | Category::Io => "body",
+    // Missing and repeated fields are reported for the object around them; their names stand in backticks.
+    let named = message.split('`').nth(1).filter(|_| message.contains(" field `"));
+    let field = match (why.inner().classify(), named) {
+        (Category::Syntax | Category::Eof | Category::Io, _) => "body".to_owned(),
+        (Category::Data, None) if path == "." => "body".to_owned(),
+        (Category::Data, Some(name)) if path == "." => name.to_owned(),
+        (Category::Data, Some(name)) if path.rsplit('.').next() != Some(name) => format!("{path}.{name}"),
+        (Category::Data, _) => path,
     };
-    Problem::invalid(field, message)
+    Problem::invalid(&field, message)
 }
 
 /// A time in JSON, as RFC 3339 writes it: `2026-11-15T09:00:00Z`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, ToSchema)]
+#[schema(value_type = String, format = DateTime)]
 pub(crate) struct Rfc3339(pub(crate) Timestamp);
 
 impl<'de> Deserialize<'de> for Rfc3339 {

@@ -88,6 +88,11 @@ async fn audit_now_and_then(
 }
 
 impl LedgerView {
+    /// Whether nothing can be written at the moment.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.status.borrow().failing.is_some()
+    }
+
     /// What anybody may know: no more than that, because anybody may ask.
     pub(crate) fn to_json(&self) -> Value {
         let status = self.status.borrow();

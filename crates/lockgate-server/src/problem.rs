@@ -3,6 +3,8 @@
 //! `code` is stable and meant for programs, `detail` is meant for people and names the remedy. What only the log
 //! should know stays in the log.
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +25,10 @@ struct Details {
     more: Map<String, Value>,
     header: Option<(HeaderName, HeaderValue)>,
 }
+
+/// What an answer that is a problem carries with it, for those who write it down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code(pub(crate) &'static str);
 
 impl Problem {
     pub(crate) fn new(
@@ -53,6 +59,44 @@ impl Problem {
                       nothing has changed. Try again in a moment; if it stays so, an operator runs `lockgate recover`.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", "The store is recovering", detail)
             .with_header(RETRY_AFTER, HeaderValue::from_static("3"))
+    }
+
+    /// 503: it cannot be done at this moment, and nothing has changed.
+    pub(crate) fn unavailable(detail: &'static str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not at this moment", detail)
+            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
+    /// What it is, for programs.
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// 413: more than is ever read.
+    pub(crate) fn too_large() -> Self {
+        let detail = format!("The body may have at most {} bytes.", crate::app::MAX_BODY_BYTES);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large", detail)
+    }
+
+    /// 429: more often than is allowed.
+    pub(crate) fn rate_limited(wait: Duration) -> Self {
+        let detail = "You ask more often than is allowed, nothing has changed. Try again after the time in Retry-After.";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too many requests", detail).after(wait)
+    }
+
+    /// 503: another server ought to be asked.
+    pub(crate) fn stopping() -> Self {
+        let detail = "This server is stopping; ask another one.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "The server is stopping", detail)
+            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
+    /// Says when to try again. The header knows whole seconds only.
+    fn after(self, wait: Duration) -> Self {
+        let (seconds, ms) =
+            (wait.as_secs_f64().ceil().max(1.0), u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        let seconds = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).as_secs();
+        self.with("retry_after_ms", ms.into()).with_header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     /// Adds a member.
@@ -86,6 +130,7 @@ impl IntoResponse for Problem {
         let body = Value::Object(details.body()).to_string();
         let content_type = HeaderValue::from_static("application/problem+json");
         let mut response = (details.status, [(CONTENT_TYPE, content_type)], body).into_response();
+        response.extensions_mut().insert(Code(details.code));
         if let Some((name, value)) = details.header {
             response.headers_mut().insert(name, value);
         }
@@ -130,12 +175,8 @@ impl From<StoreError> for Problem {
 }
 
 /// Too many callers wait already.
-fn busy(retry_after: std::time::Duration) -> Problem {
+fn busy(retry_after: Duration) -> Problem {
     let detail =
         "Too many callers wait already, nothing has changed. Try again after the time in Retry-After.";
-    // The header knows whole seconds only.
-    let seconds = retry_after.as_secs().max(1);
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "busy", "Too many callers wait", detail)
-        .with("retry_after_ms", retry_after.as_millis().try_into().unwrap_or(u64::MAX).into())
-        .with_header(RETRY_AFTER, HeaderValue::from(seconds))
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "busy", "Too many callers wait", detail).after(retry_after)
 }

@@ -1,32 +1,73 @@
 //! Start and stop.
+//!
+//! A server that has started can do all that it will ever need to: data folder, ledger, store, certificates and port are there,
+//! and whatever was not is named in one sentence with its remedy. A server that is told to stop loses nothing that it has
+//! answered, and does not let a client keep it from stopping:
+//!
+//! ```text
+//! told to stop ─▶ accept nobody ─▶ end streams ─▶ finish requests (≤ 10 s) ─▶ flush the ledger (≤ 5 s) ─▶ give locks back (≤ 5 s)
+//! told again   ─▶ none of it any longer
+//! ```
+
+mod connections;
+mod open_files;
+mod stop;
+mod tls;
+mod welcome;
 
 use std::fmt;
-use std::future::IntoFuture;
+use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
+use axum::Router;
+use axum_server::Handle;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use lockgate::Gate;
 use lockgate::config::Config;
 use lockgate::error::OpenError;
 use lockgate::ledger::Ledger;
+use lockgate::line::pass::{PassKeyError, PassKeys, PassVerifier};
 use lockgate::store::About;
 use lockgate::store::memory::MemoryStore;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::app::app;
+pub use self::stop::Stop;
+pub use self::tls::TlsFiles;
+
+use self::connections::{Doorman, bound_connections};
+use self::welcome::{AdminToken, Welcome};
+use crate::app::{Service, app};
 use crate::auth::Tokens;
 use crate::data::DataFolder;
+use crate::edge::Edge;
 use crate::ledger::LedgerDesk;
+use crate::metrics::Metrics;
 use crate::secret::Secret;
 
 /// How long a stopping server waits for requests that are under way.
 const DRAIN_BOUND: Duration = Duration::from_secs(10);
+
+/// How long it waits until locks that were dropped have been given back; they end by their leases otherwise.
+const RELEASE_BOUND: Duration = Duration::from_secs(5);
+
+/// How much the server takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many connections there may be; more are closed at once.
+    pub connections: usize,
+    /// How long a connection may take until the head of its next request is there, and so how long an idle one is kept.
+    pub head_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 10_000, head_timeout: Duration::from_secs(10) }
+    }
+}
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -44,8 +85,42 @@ pub struct ServeConfig {
     pub admin_token: Option<Secret>,
     /// The app token; without one, app calls need none, and only loopback may be listened on.
     pub app_token: Option<Secret>,
+    /// The file of the key that signs passes (Ed25519, PKCS#8 PEM); made and kept in the data folder when it is not given.
+    pub pass_key: Option<PathBuf>,
+    /// The files of keys whose passes are accepted as well, and that are published: see [`PassKeys::and_accept`].
+    pub accept_pass_keys: Vec<PathBuf>,
     /// How to open the store.
     pub gate: Config,
+    /// Certificate and key, to be reached by `https://` only.
+    pub tls: Option<TlsFiles>,
+    /// How much it takes on.
+    pub limits: Limits,
+    /// How much is allowed to whom.
+    pub edge: Edge,
+    /// What `/metrics` tells: see [`Metrics::install`].
+    pub metrics: Option<Metrics>,
+}
+
+impl ServeConfig {
+    /// The embedded store in that folder, on that address, and the defaults for everything else.
+    #[must_use]
+    pub fn new(listen: SocketAddr, data: PathBuf) -> Self {
+        Self {
+            listen,
+            store: "memory".to_owned(),
+            ledger: None,
+            data,
+            admin_token: None,
+            app_token: None,
+            pass_key: None,
+            accept_pass_keys: Vec::new(),
+            gate: Config::default(),
+            tls: None,
+            limits: Limits::default(),
+            edge: Edge::default(),
+            metrics: None,
+        }
+    }
 }
 
 /// Why the server did not start, and what to do about it, in one sentence.
@@ -64,11 +139,12 @@ impl StartError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    gate: Gate,
-    tokens: Tokens,
+    service: Service,
     about: About,
     admin: AdminToken,
     ledger: Option<LedgerDesk>,
+    tls: Option<(TlsFiles, RustlsConfig)>,
+    limits: Limits,
     /// Kept for its lock.
     _data: Option<DataFolder>,
 }
@@ -81,13 +157,17 @@ impl Server {
     /// When any of it cannot be done. Nothing has been served then.
     pub async fn start(mut config: ServeConfig) -> Result<Self, StartError> {
         refuse_open_doors(&config)?;
+        open_files::raise_limit_for(config.limits.connections);
+        let tls =
+            config.tls.take().map(|files| tls::load(&files).map(|loaded| (files, loaded))).transpose()?;
+        let is_embedded = config.store == "memory";
+        let data = if is_embedded { Some(DataFolder::take(&config.data)?) } else { None };
+        // After the folder: a ledger in SQLite may want to live there.
         let ledger = match &config.ledger {
             Some(url) => Some(LedgerDesk::open(url).await?),
             None => None,
         };
         config.gate.ledger_decides = ledger.is_some();
-        let is_embedded = config.store == "memory";
-        let data = if is_embedded { Some(DataFolder::take(&config.data)?) } else { None };
         let gate = match &data {
             Some(data) => open_embedded(data, &config.gate),
             None => Gate::open_with(&config.store, &config.gate).await,
@@ -97,14 +177,19 @@ impl Server {
             refuse_a_journal_behind_the_ledger(ledger, &gate, data).await?;
         }
         let about = gate.store().about().await.map_err(|why| StartError::new(why.to_string()))?;
-        let listener =
-            TcpListener::bind(config.listen).await.map_err(|why| cannot_listen(config.listen, &why))?;
+        let listener = bind(config.listen).map_err(|why| cannot_listen(config.listen, &why))?;
+        let passes = Arc::new(find_pass_keys(&config, data.as_ref())?);
         let address = listener.local_addr().map_err(|why| cannot_listen(config.listen, &why))?;
         // Last, because a token is shown only by the start that makes it, and nothing can fail from here on.
         let admin = AdminToken::find(config.admin_token, data.as_ref())?;
         let tokens = Tokens { admin: admin.token.clone(), app: config.app_token };
         let ledger = ledger.map(|ledger| LedgerDesk::start(ledger, &gate)).transpose()?;
-        Ok(Self { listener, address, gate, tokens, about, admin, ledger, _data: data })
+        let mut service = Service::new(gate, tokens);
+        service.passes = passes;
+        service.ledger = ledger.as_ref().map(LedgerDesk::view);
+        (service.edge, service.metrics) = (config.edge, config.metrics);
+        let limits = config.limits;
+        Ok(Self { listener, address, service, about, admin, ledger, tls, limits, _data: data })
     }
 
     /// Where it listens.
@@ -114,36 +199,33 @@ impl Server {
     }
 
     /// Serves until SIGTERM or Ctrl-C, then finishes what is under way, for ten seconds at the most: a client that
-    /// never finishes its request must not keep the server from stopping.
+    /// never finishes its request must not keep the server from stopping. A second signal stops at once.
     ///
     /// # Errors
     ///
     /// When the operating system takes the listening socket away.
     pub async fn run(self) -> io::Result<()> {
-        let router = app(self.gate, self.tokens, self.ledger.as_ref().map(LedgerDesk::view));
-        let listener = self.listener.tap_io(|connection| {
-            // Answers are small; held back for an acknowledgement they would be late, so best effort will do.
-            let _ = connection.set_nodelay(true);
-        });
-        let stopping = CancellationToken::new();
-        let told = stopping.clone();
-        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-            told_to_stop().await;
-            told.cancel();
-        });
-        let patience_ends = async {
-            stopping.cancelled().await;
-            tokio::time::sleep(DRAIN_BOUND).await;
-        };
-        let served = tokio::select! {
-            served = serving.into_future() => served,
-            () = patience_ends => {
-                tracing::warn!("stopping with requests under way, which did not end in time");
-                Ok(())
-            }
-        };
-        if let Some(ledger) = self.ledger {
-            ledger.shut_down().await;
+        self.run_until(Stop::on_signals(), app).await
+    }
+
+    /// The same until `stop` says so, with the router that `router` makes: [`app`], or that with routes of your own.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system takes the listening socket away.
+    pub async fn run_until(self, stop: Stop, router: impl FnOnce(Service) -> Router) -> io::Result<()> {
+        let (service, handle) = (self.service, Handle::new());
+        let _upkeep = service
+            .metrics
+            .clone()
+            .map(|metrics| AbortOnDropHandle::new(tokio::spawn(metrics.look_after(service.closing.clone()))));
+        let _reload = AbortOnDropHandle::new(tokio::spawn(tls::reload_on_hangup(self.tls.clone())));
+        let tls = self.tls.map(|(_, config)| config);
+        let serving = serve(self.listener, tls, self.limits, handle.clone(), router(service.clone()));
+        let served = until_stopped(serving, &handle, &service, &stop).await;
+        tokio::select! {
+            () = finish(self.ledger, &service.gate) => {}
+            () = stop.at_once.cancelled() => tracing::warn!("stopped at once; the ledger gets the rest at the next start"),
         }
         served
     }
@@ -155,29 +237,107 @@ impl Server {
     }
 }
 
-/// The admin token, and how the person who starts the server may learn it.
-#[derive(Debug)]
-struct AdminToken {
-    token: Secret,
-    /// The file that keeps it, unless it was given.
-    kept_in: Option<PathBuf>,
-    is_new: bool,
+/// Not to block on it, as the runtime wants it.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
-impl AdminToken {
-    /// Embedded, the token lives in the data folder. On Redis several servers must agree on it, so it must be given.
-    fn find(given: Option<Secret>, data: Option<&DataFolder>) -> Result<Self, StartError> {
-        match (given, data) {
-            (Some(token), _) => Ok(Self { token, kept_in: None, is_new: false }),
-            (None, Some(data)) => {
-                let (token, is_new) = data.admin_token()?;
-                Ok(Self { token, kept_in: Some(data.admin_token_path()), is_new })
-            }
-            (None, None) => Err(StartError::new(
-                "a server on a shared store needs the admin token that all its servers share; \
-                 give it with --admin-token or LOCKGATE_ADMIN_TOKEN",
-            )),
+async fn serve(
+    listener: TcpListener,
+    tls: Option<RustlsConfig>,
+    limits: Limits,
+    handle: Handle<SocketAddr>,
+    router: Router,
+) -> io::Result<()> {
+    let mut server = axum_server::from_tcp(listener)?.handle(handle);
+    bound_connections(&mut server, limits.head_timeout);
+    let doorman = Doorman::new(limits.connections);
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    match tls {
+        None => server.acceptor(doorman).http1_only().serve(service).await,
+        Some(tls) => {
+            let acceptor = RustlsAcceptor::new(tls).handshake_timeout(limits.head_timeout).acceptor(doorman);
+            server.acceptor(acceptor).http1_only().serve(service).await
         }
+    }
+}
+
+/// The key that signs passes, and those that are accepted besides.
+fn find_pass_keys(config: &ServeConfig, data: Option<&DataFolder>) -> Result<PassKeys, StartError> {
+    let keys = match (&config.pass_key, data) {
+        (Some(file), _) => read_key("--pass-key", file, PassKeys::from_pkcs8_pem)?,
+        (None, Some(data)) => data.pass_keys()?,
+        (None, None) => {
+            return Err(StartError::new(
+                "a server on a shared store needs the pass key that all its servers share, besides the admin token (--admin-token or \
+                 LOCKGATE_ADMIN_TOKEN); make one with `openssl genpkey -algorithm ed25519 -out pass-key.pem` and give its file \
+                 with --pass-key or LOCKGATE_PASS_KEY",
+            ));
+        }
+    };
+    config.accept_pass_keys.iter().try_fold(keys, |keys, file| {
+        Ok(keys.and_accept(&read_key("--accept-pass-key", file, read_accepted_key)?))
+    })
+}
+
+/// A private key as it signs or signed, or only what was published of it.
+fn read_accepted_key(text: &str) -> Result<PassVerifier, PassKeyError> {
+    if text.trim_start().starts_with('{') {
+        return PassVerifier::from_jwks(text);
+    }
+    PassKeys::from_pkcs8_pem(text).map(|keys| keys.verifier())
+}
+
+fn read_key<K>(
+    flag: &str,
+    file: &Path,
+    read: impl FnOnce(&str) -> Result<K, PassKeyError>,
+) -> Result<K, StartError> {
+    let refused = |why: String| StartError::new(format!("{flag} {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file)
+        .map_err(|why| refused(format!("it cannot be read ({why}); name a file that this user may read")))?;
+    read(&text).map_err(|why| refused(why.to_string()))
+}
+
+/// Serves, and stops in good order when told to.
+async fn until_stopped(
+    serving: impl Future<Output = io::Result<()>>,
+    handle: &Handle<SocketAddr>,
+    service: &Service,
+    stop: &Stop,
+) -> io::Result<()> {
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        served = &mut serving => return served,
+        () = stop.gently.cancelled() => {}
+        () = stop.at_once.cancelled() => {}
+    }
+    // Streams first: they would go on for as long as anybody listens.
+    service.closing.cancel();
+    handle.graceful_shutdown(Some(DRAIN_BOUND));
+    tokio::select! {
+        served = &mut serving => {
+            if handle.connection_count() > 0 {
+                tracing::warn!("stopping with requests under way, which did not end in time");
+            }
+            served
+        }
+        () = stop.at_once.cancelled() => {
+            handle.shutdown();
+            Ok(())
+        }
+    }
+}
+
+/// The ledger before the gate: the gate may give locks back for as long as its leases last.
+async fn finish(ledger: Option<LedgerDesk>, gate: &Gate) {
+    if let Some(ledger) = ledger {
+        ledger.shut_down().await;
+    }
+    if tokio::time::timeout(RELEASE_BOUND, gate.shutdown()).await.is_err() {
+        tracing::warn!("some locks could not be given back; they end by their leases");
     }
 }
 
@@ -224,45 +384,4 @@ fn cannot_listen(address: SocketAddr, why: &io::Error) -> StartError {
         }
         _ => format!("cannot listen on {address}: {why}; {remedy}"),
     })
-}
-
-async fn told_to_stop() {
-    let interrupt = tokio::signal::ctrl_c();
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => tokio::select! { _ = interrupt => {}, _ = terminate.recv() => {} },
-        Err(why) => {
-            tracing::warn!(%why, "SIGTERM cannot be caught; Ctrl-C still stops the server in good order");
-            let _ = interrupt.await;
-        }
-    }
-}
-
-struct Welcome<'a>(&'a Server);
-
-impl fmt::Display for Welcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Server { address, about, admin, .. } = self.0;
-        writeln!(f, "lockgate {} listens on http://{address}", env!("CARGO_PKG_VERSION"))?;
-        writeln!(f, "  store: {} ({})", about.description, about.persistence)?;
-        match &admin.kept_in {
-            Some(path) if admin.is_new => {
-                let token = admin.token.reveal();
-                writeln!(f, "  admin token: {token} (shown only now, kept in {})", path.display())?;
-            }
-            Some(path) => writeln!(f, "  admin token: kept in {}", path.display())?,
-            None => {}
-        }
-        writeln!(f, "\nWhere to look next:")?;
-        writeln!(f, "  curl http://{address}/readyz")?;
-        writeln!(
-            f,
-            "  curl -X PUT http://{address}/v1/coupons/welcome -H 'Content-Type: application/json' \\"
-        )?;
-        writeln!(f, "       -H 'Authorization: Bearer <admin token>' -d '{{\"quantity\": 100}}'")?;
-        write!(
-            f,
-            "  curl -X POST http://{address}/v1/coupons/welcome/issues -H 'Content-Type: application/json' "
-        )?;
-        writeln!(f, "-d '{{\"user\": \"alice\"}}'")
-    }
 }

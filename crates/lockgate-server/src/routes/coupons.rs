@@ -3,36 +3,65 @@
 use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::StatusCode;
-use lockgate::clock::Timestamp;
-use lockgate::key::Name;
-use lockgate::stock::{CampaignOpen, CampaignStatus, Issue, Terms};
+use lockgate::stock::{CampaignStatus, Issue};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::campaigns::{
+    BelowIssued, ClosedForGood, What, Window, not_issued, opened, switched, switches, terms_of,
+};
+use crate::api::{ReadProblems, WriteProblems, problems};
 use crate::app::AppState;
 use crate::auth::{Admin, App};
-use crate::input::{Id, Json, Rfc3339, check_id};
+use crate::input::{Id, IdOf, Json, Rfc3339, check_id};
+use crate::pass::{PassHeader, ShownPass};
 use crate::problem::Problem;
 
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(put_coupon, get_coupon))
+        .routes(routes!(pause_coupon))
+        .routes(routes!(resume_coupon))
+        .routes(routes!(close_coupon))
+        .routes(routes!(post_issue))
+        .routes(routes!(get_issue))
+}
+
+problems! {
+    UnknownCoupon { 404: "`unknown-coupon`: an admin creates it with PUT." }
+    UnknownIssue { 404: "`unknown-coupon`, or `not-issued`: the user has none." }
+    CouponDenied {
+        403: "`not-open` (with `opens_at`), `paused`, `closed`, `pass-required`, `pass-invalid`, `pass-expired`, `pass-used`.",
+        409: "`sold-out`; `held` (with `hold`): one is put aside for the user.",
+    }
+}
+
 /// The terms of a coupon; what is left out is not limited.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PutCoupon {
+    /// How many in all; of 0 it is sold out from the beginning.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     quantity: u64,
     opens_at: Option<Rfc3339>,
     closes_at: Option<Rfc3339>,
     /// The line whose pass it demands.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:@-]+$")]
     line: Option<String>,
 }
 
 /// How a coupon stands.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CouponBody {
     id: String,
     quantity: u64,
     issued: u64,
     held: u64,
     remaining: u64,
+    /// `scheduled`, `open`, `paused`, `sold-out`, `closed` or `recovering`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     opens_at: Option<Rfc3339>,
@@ -43,7 +72,7 @@ pub(crate) struct CouponBody {
 }
 
 impl CouponBody {
-    fn new(id: String, status: &CampaignStatus) -> Self {
+    pub(crate) fn new(id: String, status: &CampaignStatus) -> Self {
         Self {
             id,
             quantity: status.quantity,
@@ -59,48 +88,64 @@ impl CouponBody {
 }
 
 /// Creates a coupon or replaces its terms.
-pub(crate) async fn put_coupon(
+#[utoipa::path(
+    put, path = "/v1/coupons/{id}", tag = "coupons", security(("admin" = [])),
+    params(Id), request_body = PutCoupon,
+    responses(
+        (status = 201, description = "Created.", body = CouponBody),
+        (status = 200, description = "Replaced.", body = CouponBody),
+        BelowIssued, WriteProblems,
+    ),
+)]
+async fn put_coupon(
     _: Admin,
     State(state): State<AppState>,
     Id(id): Id,
-    Json(body): Json<PutCoupon>,
+    Json(PutCoupon { quantity, opens_at, closes_at, line }): Json<PutCoupon>,
 ) -> Result<(StatusCode, JsonBody<CouponBody>), Problem> {
-    let time = |time: Option<Rfc3339>| time.map(|Rfc3339(time)| time);
-    let mut terms = Terms::new(body.quantity)?.between(time(body.opens_at), time(body.closes_at))?;
-    if let Some(line) = body.line {
-        check_id("line", &line)?;
-        terms = terms.demanding_pass_of(Name::new("line", line)?);
-    }
-    match state.gate.coupon(&id)?.open(&terms).await? {
-        CampaignOpen::Created(status) => Ok((StatusCode::CREATED, JsonBody(CouponBody::new(id, &status)))),
-        CampaignOpen::Changed(status) => Ok((StatusCode::OK, JsonBody(CouponBody::new(id, &status)))),
-        CampaignOpen::BelowIssued { issued } => Err(below_issued(issued)),
-        CampaignOpen::Recovering => Err(Problem::recovering()),
-    }
+    let terms = Window { opens_at, closes_at, line }.limit(terms_of("quantity", quantity)?)?;
+    let (answer, status) = opened(state.gate.coupon(&id)?.open(&terms).await?)?;
+    Ok((answer, JsonBody(CouponBody::new(id, &status))))
 }
 
 /// Tells how a coupon stands.
-pub(crate) async fn get_coupon(
+#[utoipa::path(
+    get, path = "/v1/coupons/{id}", tag = "coupons", security((), ("app" = [])), params(Id),
+    responses(
+        (status = 200, description = "How it stands.", body = CouponBody),
+        UnknownCoupon, ReadProblems,
+    ),
+)]
+async fn get_coupon(
     _: App,
     State(state): State<AppState>,
     Id(id): Id,
 ) -> Result<JsonBody<CouponBody>, Problem> {
-    let status = state.gate.coupon(&id)?.status().await?.ok_or_else(unknown_coupon)?;
+    let status = state.gate.coupon(&id)?.status().await?.ok_or_else(|| What::Coupon.unknown())?;
     Ok(JsonBody(CouponBody::new(id, &status)))
 }
 
+switches! {
+    What::Coupon, "coupons", coupon, CouponBody:
+    pause_coupon = pause "/v1/coupons/{id}/pause" "Issues none until it is resumed.";
+    resume_coupon = resume "/v1/coupons/{id}/resume" "Goes on after a pause.";
+    close_coupon = close "/v1/coupons/{id}/close" "Issues none any more, for good.";
+}
+
 /// Who wants one.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PostIssue {
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:@-]+$")]
     user: String,
 }
 
 /// Who has one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct IssueBody {
     coupon: String,
     user: String,
+    /// The number of this one: 1, 2, 3 …
     seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining: Option<u64>,
@@ -109,93 +154,58 @@ pub(crate) struct IssueBody {
 }
 
 /// Issues a coupon to a user, once.
-pub(crate) async fn post_issue(
+#[utoipa::path(
+    post, path = "/v1/coupons/{id}/issues", tag = "coupons", security((), ("app" = [])),
+    params(Id, PassHeader), request_body = PostIssue,
+    responses(
+        (status = 201, description = "Issued.", body = IssueBody),
+        (status = 200, description = "The user has one already: the same `seq`, and `replayed`.", body = IssueBody),
+        CouponDenied, UnknownCoupon, WriteProblems,
+    ),
+)]
+async fn post_issue(
     _: App,
     State(state): State<AppState>,
     Id(coupon): Id,
+    pass: PassHeader,
     Json(PostIssue { user }): Json<PostIssue>,
 ) -> Result<(StatusCode, JsonBody<IssueBody>), Problem> {
     check_id("user", &user)?;
-    let (status, seq, remaining) = match state.gate.coupon(&coupon)?.issue(&user).await? {
+    let (handle, shown) = (state.gate.coupon(&coupon)?, pass.read(&state.passes));
+    let issued = match &shown {
+        ShownPass::Signed(pass) => handle.issue_with_pass(&user, pass).await?,
+        ShownPass::None | ShownPass::Forged => handle.issue(&user).await?,
+    };
+    let (status, seq, remaining) = match issued {
         Issue::Issued { seq, remaining } => (StatusCode::CREATED, seq, Some(remaining)),
         Issue::AlreadyIssued { seq } => (StatusCode::OK, seq, None),
-        denied => return Err(denial(denied)),
+        denied => {
+            return Err(state.refuses(What::Coupon, &coupon, not_issued(&coupon, denied, shown.is_forged())));
+        }
     };
     let replayed = status == StatusCode::OK;
     Ok((status, JsonBody(IssueBody { coupon, user, seq, remaining, replayed })))
 }
 
-fn denial(denied: Issue) -> Problem {
-    match denied {
-        Issue::NotOpen { opens_at } => not_open(opens_at),
-        Issue::Closed => Problem::new(
-            StatusCode::FORBIDDEN,
-            "closed",
-            "The coupon is closed",
-            "Its time is over; nobody gets one any more.",
-        ),
-        Issue::Unknown => unknown_coupon(),
-        Issue::Recovering => Problem::recovering(),
-        Issue::Paused => Problem::new(
-            StatusCode::FORBIDDEN,
-            "paused",
-            "The coupon is paused",
-            "Nobody gets one until it is resumed; ask again later.",
-        ),
-        Issue::Held { hold } => Problem::new(
-            StatusCode::CONFLICT,
-            "held",
-            "One is held for the user already",
-            "Confirm or cancel the hold.",
-        )
-        .with("hold", json!(hold.to_string())),
-        Issue::PassRequired | Issue::PassInvalid | Issue::PassExpired | Issue::PassUsed => {
-            pass_denied(denied)
-        }
-        _ => Problem::new(StatusCode::CONFLICT, "sold-out", "The coupon is sold out", "None is left."),
-    }
-}
-
-/// Why the pass does not do; without one of these words, none was shown.
-fn pass_denied(denied: Issue) -> Problem {
-    let (code, title, detail) = match denied {
-        Issue::PassInvalid => (
-            "pass-invalid",
-            "The pass is not valid here",
-            "It is of another line, or another user's; show the one that this user was given by the coupon's line.",
-        ),
-        Issue::PassExpired => {
-            ("pass-expired", "The pass is over", "Renew it while the turn lasts, or enter the line again.")
-        }
-        Issue::PassUsed => (
-            "pass-used",
-            "The pass was used before",
-            "Each turn in the line is good for one; enter the line again.",
-        ),
-        _ => (
-            "pass-required",
-            "The coupon demands a pass",
-            "Enter its line, and show the pass in the header Lockgate-Pass when it is your turn.",
-        ),
+/// Tells whether a user has one.
+#[utoipa::path(
+    get, path = "/v1/coupons/{id}/issues/{user}", tag = "coupons", security((), ("app" = [])),
+    params(Id, ("user" = String, Path, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:@-]+$")),
+    responses(
+        (status = 200, description = "The user has this one.", body = IssueBody),
+        UnknownIssue, ReadProblems,
+    ),
+)]
+async fn get_issue(
+    _: App,
+    State(state): State<AppState>,
+    IdOf { id: coupon, of: user }: IdOf,
+) -> Result<JsonBody<IssueBody>, Problem> {
+    let share = state.gate.coupon(&coupon)?.share_of(&user).await?.ok_or_else(|| What::Coupon.unknown())?;
+    let Some(seq) = share.seq else {
+        let detail = "The user has none of this coupon.";
+        return Err(Problem::new(StatusCode::NOT_FOUND, "not-issued", "The user has none", detail)
+            .with("held", json!(share.held)));
     };
-    Problem::new(StatusCode::FORBIDDEN, code, title, detail)
-}
-
-fn not_open(opens_at: Timestamp) -> Problem {
-    let opens_at = Rfc3339(opens_at).to_text();
-    let detail = format!("It opens at {opens_at}; ask again then.");
-    Problem::new(StatusCode::FORBIDDEN, "not-open", "The coupon is not open yet", detail)
-        .with("opens_at", json!(opens_at))
-}
-
-fn unknown_coupon() -> Problem {
-    let detail = "There is no coupon of that id; an admin creates it with PUT.";
-    Problem::new(StatusCode::NOT_FOUND, "unknown-coupon", "The coupon is unknown", detail)
-}
-
-fn below_issued(issued: u64) -> Problem {
-    let detail =
-        format!("{issued} are issued already, so the quantity must be at least that; nothing has changed.");
-    Problem::new(StatusCode::CONFLICT, "below-issued", "The quantity is below what is issued", detail)
-        .with("issued", json!(issued))
+    Ok(JsonBody(IssueBody { coupon, user, seq, remaining: None, replayed: false }))
 }
