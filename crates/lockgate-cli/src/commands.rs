@@ -4,6 +4,8 @@ use std::error::Error;
 
 pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod config_file;
+pub(crate) mod health;
 mod import;
 pub(crate) mod ledger;
 pub(crate) mod line;

@@ -7,7 +7,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing::Level;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
@@ -15,6 +15,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 mod commands;
+
+use self::commands::config_file;
+use self::commands::serve::LogFormat;
 
 /// What stands between a crowd and something limited: locks, stock, lines.
 #[derive(Debug, Parser)]
@@ -32,19 +35,11 @@ enum Command {
     Ledger(commands::ledger::LedgerCommand),
     Line(commands::line::LineCommand),
     Bench(commands::bench::Bench),
+    Health(commands::health::Health),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    log_to_standard_error();
-    let outcome = match cli.command {
-        Command::Serve(serve) => serve.run(),
-        Command::Audit(audit) => audit.run(),
-        Command::Recover(recover) => recover.run(),
-        Command::Ledger(ledger) => ledger.run(),
-        Command::Line(line) => line.run(),
-        Command::Bench(bench) => bench.run(),
-    };
+    let outcome = Cli::parse().with_config_file().map_err(Into::into).and_then(run);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -54,11 +49,44 @@ fn main() -> ExitCode {
     }
 }
 
+fn run(cli: Cli) -> commands::Outcome {
+    log_to_standard_error(match &cli.command {
+        Command::Serve(serve) => serve.log_format,
+        _ => LogFormat::Text,
+    });
+    match cli.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Audit(audit) => audit.run(),
+        Command::Recover(recover) => recover.run(),
+        Command::Ledger(ledger) => ledger.run(),
+        Command::Line(line) => line.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Health(health) => health.run(),
+    }
+}
+
+impl Cli {
+    /// Reads the command line again, with the configuration file's values as defaults, if there is such a file.
+    fn with_config_file(self) -> Result<Self, String> {
+        let Command::Serve(serve) = &self.command else { return Ok(self) };
+        let Some(file) = &serve.config else { return Ok(self) };
+        let mut command = Self::command();
+        let serve = command.find_subcommand("serve").cloned().unwrap_or_default();
+        let serve = config_file::with_defaults_of(serve, file)?;
+        command = command.mut_subcommand("serve", |_| serve);
+        Ok(Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|why| why.exit()))
+    }
+}
+
 /// Warnings, unless `LOCKGATE_LOG` says more: `debug`, or `lockgate=trace,warn`.
-fn log_to_standard_error() {
+fn log_to_standard_error(format: LogFormat) {
     let wanted = std::env::var("LOCKGATE_LOG").ok().and_then(|wanted| wanted.parse().ok());
     let filter = wanted.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
     let stderr = std::io::stderr;
     let lines = tracing_subscriber::fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr);
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }
