@@ -163,11 +163,13 @@ fn a_first_start_that_fails_does_not_swallow_the_token() {
 }
 
 #[test]
-fn a_shared_store_without_the_token_that_all_must_share() {
+fn a_shared_store_without_the_token_or_the_key_that_all_must_share() {
     let data = tempfile::tempdir().unwrap();
     let redis = Redis::start(Persistence::Off).unwrap();
     let sentence = sentence_of_failure(data.path(), &["--store", &redis.url()]);
     expect_words(&sentence, &["--admin-token", "LOCKGATE_ADMIN_TOKEN"]);
+    let sentence = sentence_of_failure(data.path(), &["--store", &redis.url(), "--admin-token", ADMIN_TOKEN]);
+    expect_words(&sentence, &["--pass-key", "LOCKGATE_PASS_KEY", "openssl genpkey"]);
 }
 
 #[test]

@@ -7,6 +7,10 @@ mod bad_days;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod dashboard;
+#[cfg(test)]
+mod edge;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod line;

@@ -3,13 +3,25 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use lockgate::line::pass::PassKeys;
 use lockgate::testing::eventually;
 use serde_json::Value;
 use ureq::Agent;
 
 pub(crate) const ADMIN_TOKEN: &str = "test-admin-token";
+
+/// The key that all servers of one run of the tests share.
+fn pass_key_file() -> &'static str {
+    static FILE: OnceLock<String> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let file = format!("{}/pass-key-{}.pem", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        std::fs::write(&file, PassKeys::generate().to_pkcs8_pem()).unwrap();
+        file
+    })
+}
 
 /// `lockgate` with these arguments, and with nothing in its environment that the tests did not put there.
 pub(crate) fn lockgate(arguments: &[&str]) -> Command {
@@ -45,9 +57,9 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `lockgate serve` on a free port, with `data` as its data folder and the tests' admin token.
+    /// Starts `lockgate serve` on a free port, with `data` as its data folder and the tests' admin token and pass key.
     pub(crate) fn start(data: &Path, more: &[&str]) -> Self {
-        let mut arguments = vec!["--admin-token", ADMIN_TOKEN];
+        let mut arguments = vec!["--admin-token", ADMIN_TOKEN, "--pass-key", pass_key_file()];
         arguments.extend(more);
         Self::start_without_token(data, &arguments)
     }

@@ -44,9 +44,25 @@ pub const CURL: Program = Program { name: "curl", debian_package: "curl", folder
 /// Makes the certificate for the test of `rediss://`.
 pub const OPENSSL: Program = Program { name: "openssl", debian_package: "openssl", folders: &[] };
 
+/// Shows the dashboard.
+pub const CHROMIUM: Program = Program { name: "chromium", debian_package: "chromium", folders: &[] };
+/// Drives Chromium.
+pub const CHROMEDRIVER: Program =
+    Program { name: "chromedriver", debian_package: "chromium-driver", folders: &[] };
+
 /// Everything that `cargo xtask test` needs beside Rust.
-pub const ALL: &[Program] =
-    &[REDIS_SERVER, POSTGRES, INITDB, MARIADBD, MARIADB_INSTALL_DB, SETPRIV, CURL, OPENSSL];
+pub const ALL: &[Program] = &[
+    REDIS_SERVER,
+    POSTGRES,
+    INITDB,
+    MARIADBD,
+    MARIADB_INSTALL_DB,
+    SETPRIV,
+    CURL,
+    OPENSSL,
+    CHROMIUM,
+    CHROMEDRIVER,
+];
 
 impl Program {
     /// Where the program is, or `None` when it is not installed.

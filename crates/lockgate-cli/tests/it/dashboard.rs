@@ -1,0 +1,207 @@
+//! The dashboard in a real browser: Chromium, driven through WebDriver.
+//!
+//! With `UPDATE_SNAPSHOTS=1` the pictures in `docs/img` are taken anew.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::elements::Element;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use lockgate::testing::eventually_async;
+use lockgate::testing::services::program::{CHROMEDRIVER, CHROMIUM};
+use serde_json::{Value, json};
+
+use crate::process::{ADMIN_TOKEN, ServerProcess};
+
+const SOON: Duration = Duration::from_secs(20);
+
+const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/img");
+
+/// What goes wrong in the page, and what its policy forbids.
+const LISTEN_FOR_COMPLAINTS: &str = "
+    window.complaints = [];
+    const note = (what) => window.complaints.push(String(what));
+    addEventListener('error', (event) => note(event.message));
+    addEventListener('unhandledrejection', (event) => note(event.reason));
+    addEventListener('securitypolicyviolation', (event) => note(event.violatedDirective));
+";
+
+/// A browser with a driver of its own. Both end with this value.
+struct Browser {
+    driver: Child,
+    client: Client,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    async fn open(url: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let driver =
+            Command::new(CHROMEDRIVER.find().expect("chromedriver: `cargo xtask setup` installs it"))
+                .arg(format!("--port={port}"))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+        let profile = tempfile::tempdir().unwrap();
+        let profile_flag = format!("--user-data-dir={}", profile.path().display());
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,900",
+            "--force-prefers-reduced-motion",
+            &profile_flag,
+        ];
+        let options = json!({ "args": arguments, "binary": CHROMIUM.find().unwrap() });
+        let wishes = json!({ "goog:chromeOptions": options });
+        let Value::Object(wishes) = wishes else { panic!() };
+        let driver_url = format!("http://127.0.0.1:{port}");
+        let mut client = None;
+        let connects = eventually_async(SOON, async || {
+            client = ClientBuilder::new(HttpConnector::new())
+                .capabilities(wishes.clone())
+                .connect(&driver_url)
+                .await
+                .ok();
+            client.is_some()
+        });
+        assert!(connects.await, "no browser");
+        let browser = Self { driver, client: client.unwrap(), _profile: profile };
+        browser.client.goto(url).await.unwrap();
+        browser.client.execute(LISTEN_FOR_COMPLAINTS, Vec::new()).await.unwrap();
+        browser.until_is("connection", "data-state", "live").await;
+        browser
+    }
+
+    async fn find(&self, test: &str) -> Element {
+        let selector = format!("[data-test=\"{test}\"]");
+        let found = self.client.wait().at_most(SOON).for_element(Locator::Css(&selector)).await;
+        found.unwrap_or_else(|why| panic!("{test}: {why}"))
+    }
+
+    async fn click(&self, test: &str) {
+        // What is redrawn at that moment is looked for again.
+        let clicked = async || self.find(test).await.click().await.is_ok();
+        assert!(eventually_async(SOON, clicked).await, "{test} cannot be clicked");
+    }
+
+    async fn type_into(&self, test: &str, text: &str) {
+        self.find(test).await.send_keys(text).await.unwrap();
+    }
+
+    async fn until(&self, test: &str, what: &str, is_so: impl Fn(&str) -> bool) {
+        let mut seen = String::new();
+        let came = eventually_async(SOON, async || {
+            seen = self.find(test).await.text().await.unwrap_or_default();
+            is_so(&seen)
+        });
+        assert!(came.await, "{test} never {what}: {seen:?}");
+    }
+
+    async fn until_reads(&self, test: &str, text: &str) {
+        self.until(test, text, |seen| seen == text).await;
+    }
+
+    async fn until_is(&self, test: &str, attribute: &str, value: &str) {
+        let mut seen = None;
+        let came = eventually_async(SOON, async || {
+            seen = self.find(test).await.attr(attribute).await.ok().flatten();
+            seen.as_deref() == Some(value)
+        });
+        assert!(came.await, "{attribute} of {test} is never {value}: {seen:?}");
+    }
+
+    async fn picture(&self, name: &str) {
+        let bytes = self.client.screenshot().await.unwrap();
+        assert!(bytes.len() > 10_000, "{name} is empty");
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            std::fs::create_dir_all(PICTURES).unwrap();
+            std::fs::write(Path::new(PICTURES).join(name), bytes).unwrap();
+        }
+    }
+
+    /// Ends it; the page must not have complained.
+    async fn close(mut self) {
+        let said = self.client.execute("return window.complaints", Vec::new()).await.unwrap();
+        assert_eq!(said, json!([]), "the page has complained");
+        self.client.clone().close().await.unwrap();
+        self.driver.kill().unwrap();
+        self.driver.wait().unwrap();
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // A test that fails must not leave it behind.
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_runs_a_sale_from_the_page() {
+    let data = tempfile::tempdir().unwrap();
+    let server = ServerProcess::start(data.path(), &[]);
+    server.put("/v1/lines/tour", &json!({ "batch": 1, "every_ms": 60_000 }));
+    for user in 0..5 {
+        server.post("/v1/lines/tour/tickets", &json!({ "user": format!("u{user}") }));
+    }
+    let lock = json!({ "owner": "job", "wait_ms": 0, "lease_ms": 600_000 });
+    assert_eq!(server.post("/v1/locks/report", &lock).0, 200);
+    let browser = Browser::open(&server.url).await;
+
+    // A coupon is created; a wrong token is refused, the right one is asked for once.
+    browser.click("nav-create").await;
+    browser.type_into("create-coupon-id", "welcome").await;
+    browser.type_into("create-coupon-quantity", "100").await;
+    browser.click("create-coupon-submit").await;
+    browser.type_into("token-input", "wrong").await;
+    browser.click("token-submit").await;
+    browser.until("token-error", "says that it is wrong", |text| !text.is_empty()).await;
+    assert_eq!(server.get("/v1/coupons/welcome").0, 404, "nothing was created");
+    browser.find("token-input").await.clear().await.unwrap();
+    browser.type_into("token-input", ADMIN_TOKEN).await;
+    browser.click("token-submit").await;
+
+    // It is issued elsewhere, and the number falls here.
+    browser.click("nav-stock").await;
+    browser.until_reads("coupon-welcome-remaining", "100").await;
+    for user in 0..7 {
+        assert_eq!(server.post("/v1/coupons/welcome/issues", &json!({ "user": format!("u{user}") })).0, 201);
+    }
+    browser.until_reads("coupon-welcome-remaining", "93").await;
+    browser.picture("dashboard-stock.png").await;
+
+    // The line stands still.
+    browser.click("nav-lines").await;
+    browser.click("line-tour-pause").await;
+    browser.until_is("line-tour", "data-state", "paused").await;
+    assert_eq!(server.get("/v1/lines/tour").1["state"], "paused");
+    browser.picture("dashboard-lines.png").await;
+
+    // The lock is taken away, after a question.
+    browser.click("nav-locks").await;
+    browser.click("lock-report-release").await;
+    assert_eq!(server.get("/v1/locks/report").1["held"], true, "not before the answer");
+    browser.click("confirm-yes").await;
+    let is_free = async || server.get("/v1/locks/report").1["held"] == false;
+    assert!(eventually_async(SOON, is_free).await);
+
+    // All of it is in the log.
+    browser.click("nav-log").await;
+    browser.until("log-table", "tells of the lock", |text| text.contains("/v1/locks/report/break")).await;
+    browser.click("nav-overview").await;
+    browser.until("total-waiting", "counts who waits", |text| text.contains('4')).await;
+    browser.picture("dashboard-overview.png").await;
+    browser.close().await;
+}
