@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+mod contract;
 mod faults;
 mod lean;
 #[expect(unreachable_pub, reason = "the library exports what is a plain module here")]
@@ -17,6 +18,7 @@ cargo xtask test           set up what the tests need, then run every check
 cargo xtask test --quick   format, clippy and the tests that need no service
 cargo xtask faults …       the fault suite of the lock, in release: --minutes M, --seed N, --only NAME, --json;
                            failovers --sentinel N --cluster N counts what failovers do to it
+cargo xtask contract       only the server against its own contract (schemathesis)
 cargo xtask setup          only set up: find or install redis-server, PostgreSQL, MariaDB, …";
 
 fn main() -> ExitCode {
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["test"] => test::everything(),
         ["test", "--quick"] => test::quick(),
         ["faults", more @ ..] => faults::run(more),
+        ["contract"] => contract::check(),
         ["setup"] => setup::install_missing_programs(),
         _ => {
             eprintln!("{USAGE}");

@@ -32,6 +32,12 @@ fn missing_packages() -> BTreeSet<&'static str> {
         .collect()
 }
 
+/// Installs these.
+pub(crate) fn install_packages(packages: &[&'static str]) -> Result<(), String> {
+    println!("xtask: installing {}", packages.join(" "));
+    apt_get(&["update", "--quiet"]).and_then(|()| install(&packages.iter().copied().collect()))
+}
+
 fn install(packages: &BTreeSet<&'static str>) -> Result<(), String> {
     let mut arguments = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
     arguments.extend(packages);

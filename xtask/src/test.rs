@@ -1,5 +1,6 @@
 //! The checks, in the order in which they fail fastest.
 
+use crate::contract;
 use crate::lean;
 use crate::setup;
 use crate::steps::Steps;
@@ -41,6 +42,7 @@ pub(crate) fn everything() -> Result<(), String> {
     steps.cargo("library without features", NO_DEFAULT_FEATURES)?;
     steps.run("library without features is lean", lean::check)?;
     steps.cargo("tests", TESTS)?;
+    steps.run("the server against its own contract", contract::check)?;
     for (step, example) in EXAMPLES {
         steps.cargo(
             step,
