@@ -20,6 +20,8 @@ const ARGUMENTS: &[&str] = &[
     // Streams do not end.
     "--exclude-path-regex=/events$",
     "--max-examples=30",
+    // A lock may be waited for as long as a minute.
+    "--request-timeout=90",
     "--seed=1",
     "--no-color",
     "--suppress-health-check=all",

@@ -61,7 +61,7 @@ pub(crate) struct OverviewBody {
     locks: Vec<LockStatusBody>,
     /// Who was refused what by this server, since it started.
     rejections: Vec<RefusalCount>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     ledger: Option<Value>,
     /// What admins did through this server lately, the latest first.
     actions: Vec<Action>,
