@@ -13,6 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::program::{CHROMEDRIVER, CHROMIUM};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 use crate::process::{ADMIN_TOKEN, ServerProcess};
 
@@ -131,18 +132,17 @@ impl Browser {
     }
 
     /// Ends it; the page must not have complained.
-    async fn close(mut self) {
+    async fn close(self) {
         let said = self.client.execute("return window.complaints", Vec::new()).await.unwrap();
         assert_eq!(said, json!([]), "the page has complained");
-        self.client.clone().close().await.unwrap();
-        self.driver.kill().unwrap();
-        self.driver.wait().unwrap();
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // A test that fails must not leave it behind.
+        // A browser whose driver ends goes on without it: it is closed first, also when the test has failed.
+        let closing = self.client.clone().close();
+        let _ = tokio::task::block_in_place(|| Handle::current().block_on(closing));
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
