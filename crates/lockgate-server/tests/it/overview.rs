@@ -126,7 +126,8 @@ async fn who_watches_is_told_once_a_second_and_all_together() {
     drop(streams);
 }
 
-#[tokio::test]
+/// Time stands still here but for the tests' own waiting.
+#[tokio::test(start_paused = true)]
 async fn when_nobody_watches_nobody_looks() {
     let store = Arc::new(BreakableStore::new(Arc::new(MemoryStore::new(Clock::system()))));
     let tokens = Tokens { admin: "the-admin".parse().unwrap(), app: None };
