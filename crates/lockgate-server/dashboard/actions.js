@@ -16,14 +16,17 @@ export function afterwards(look) { lookAgain = look; }
 const at = (path, id, rest = '') => `/v1/${path}/${encodeURIComponent(id)}${rest}`;
 const admin = (method, path, more = {}) => call(method, path, { ...more, admin: true });
 
+/** Says whether it was done. */
 async function attempt(act, done) {
   try {
     const answer = await act();
-    const { title, detail } = done(answer);
-    toast(title, { detail });
+    const { title, detail, bad } = done(answer);
+    toast(title, { detail, bad });
     lookAgain();
+    return true;
   } catch (why) {
     tell(why);
+    return false;
   }
 }
 
@@ -58,6 +61,42 @@ export async function breakLock(key) {
   await attempt(() => admin('POST', at('locks', key, '/break')), ({ fence }) => ({
     title: `${key} is taken away`, detail: `Fence ${fence} shuts the old holder out, wherever fences are checked.`,
   }));
+}
+
+/** The oldest dead letters, with how many more there are; nothing when the operator does not want to show the token. */
+export async function deadLetters() {
+  try {
+    return await admin('GET', '/v1/dead-letters');
+  } catch (why) {
+    tell(why);
+    return null;
+  }
+}
+
+export function replayLetter({ id, campaign, rev }) {
+  return attempt(() => admin('POST', at('dead-letters', id, '/replay')), () => ({ title: 'It is in the ledger', detail: campaign && `Change ${rev} of ${campaign}` }));
+}
+
+/** All of them, as often as the server says that there are more. */
+export function replayLetters() {
+  return attempt(async () => {
+    let [written, refused, next] = [0, [], ''];
+    do {
+      const answer = await admin('POST', `/v1/dead-letters/replay${next && `?after=${encodeURIComponent(next)}`}`);
+      [written, refused, next] = [written + answer.written, [...refused, ...answer.refused], answer.next];
+    } while (next);
+    return { written, refused };
+  }, ({ written, refused }) => ({
+    title: `${plural(written, 'dead letter')} written${refused.length ? `, ${refused.length} refused again` : ''}`,
+    detail: refused[0]?.why,
+    bad: refused.length > 0,
+  }));
+}
+
+export async function discardLetter({ id, campaign, rev }) {
+  const what = campaign ? `Change ${rev} of ${campaign}` : 'What it holds';
+  if (!await confirm('Discard this dead letter?', `${what} will be missing in the ledger and in every audit. The grant itself stays with the store. This is for good.`, 'Discard for good')) return false;
+  return attempt(() => admin('DELETE', at('dead-letters', id)), () => ({ title: 'It is discarded' }));
 }
 
 /** Creates or replaces. Throws what the server says, because a form shows it beside its fields. */

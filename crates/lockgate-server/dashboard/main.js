@@ -21,7 +21,8 @@
 //   locks      lock-lookup-input lock-lookup-submit · lock-table · lock-<key> and lock-<key>-held -fence -lease -waiting
 //              -release
 //   ledger     ledger-lag ledger-written ledger-dead-letters ledger-dead-light ledger-audit ledger-audit-light · chart-lag ·
-//              copy-dead-letters copy-replay copy-audit copy-recover copy-export copy-serve
+//              copy-audit copy-recover copy-export copy-serve · dead-letters-list dead-letters-replay dead-letters-table
+//              dead-letters-more · dead-letter-<id> and dead-letter-<id>-replay -discard
 //   create     create-kind-<what> · create-<what>-form -submit -error · create-<what>-<field> and …-<field>-error, the fields of
 //              the contract (create-coupon-id, create-coupon-quantity, create-line-every_ms, with create-line-every_ms-unit);
 //              <what> is coupon, deal, line or sku. The dialog to edit has the same with edit- for create-, without id and group

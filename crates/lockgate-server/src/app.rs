@@ -23,8 +23,8 @@ use crate::problem::Problem;
 use crate::routes::campaigns::What;
 use crate::routes::overview::Watchtower;
 use crate::routes::{
-    coupons, dashboard, deals, docs, health, holds, jwks, lines, locks, metrics, orders, overview, skus,
-    tickets,
+    coupons, dashboard, dead_letters, deals, docs, health, holds, jwks, lines, locks, metrics, orders,
+    overview, skus, tickets,
 };
 use crate::sightings::Sightings;
 
@@ -37,7 +37,7 @@ pub struct Service {
     pub gate: Gate,
     /// Who may ask.
     pub tokens: Tokens,
-    /// What can be seen of the ledger, if there is one.
+    /// The ledger, if there is one: see [`LedgerDesk`](crate::LedgerDesk).
     pub ledger: Option<LedgerView>,
     /// What signs the passes of lines, and tells them from forged ones.
     pub passes: Arc<PassKeys>,
@@ -108,6 +108,7 @@ fn calls() -> OpenApiRouter<AppState> {
         .merge(lines::routes())
         .merge(tickets::routes())
         .merge(jwks::routes())
+        .merge(dead_letters::routes())
         .merge(overview::routes())
         .merge(health::routes())
         .merge(metrics::routes())

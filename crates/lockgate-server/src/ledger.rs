@@ -1,11 +1,12 @@
 //! The ledger beside the server: written all the time, audited every few seconds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate::Gate;
-use lockgate::ledger::{Ledger, Light, Writer, WriterConfig, WriterStatus};
+use lockgate::ledger::{Ledger, LedgerError, Light, Writer, WriterConfig, WriterStatus};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::serve::StartError;
@@ -18,17 +19,29 @@ const FLUSH_BOUND: Duration = Duration::from_secs(5);
 
 /// The ledger at work. Stops when it is dropped; [`LedgerDesk::shut_down`] finishes first.
 #[derive(Debug)]
-pub(crate) struct LedgerDesk {
+pub struct LedgerDesk {
     writer: Writer,
     view: LedgerView,
     _auditing: DropGuard,
 }
 
-/// What can be seen of the ledger. Cheap to clone.
+/// What a service may do with the ledger. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct LedgerView {
+    ledger: Ledger,
     status: watch::Receiver<WriterStatus>,
-    light: watch::Receiver<Option<Light>>,
+    found: watch::Receiver<Option<Found>>,
+    look_again: Arc<Notify>,
+}
+
+/// What was found when it was last looked.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    light: Light,
+    /// How many dead letters there were, whoever made them.
+    dead_letters: u64,
+    /// How many of them this server had made until then.
+    made_here: u64,
 }
 
 impl LedgerDesk {
@@ -36,22 +49,29 @@ impl LedgerDesk {
         Ledger::open(url).await.map_err(|why| StartError::new(why.to_string()))
     }
 
-    pub(crate) fn start(ledger: Ledger, gate: &Gate) -> Result<Self, StartError> {
+    /// Begins to write what the gate's store decides, and to compare.
+    ///
+    /// # Errors
+    ///
+    /// When there is no tokio runtime to write in.
+    pub fn start(ledger: Ledger, gate: &Gate) -> Result<Self, StartError> {
         let writer = ledger.start(gate.store(), WriterConfig::default());
         let writer = writer.map_err(|why| StartError::new(why.to_string()))?;
-        let (tells, light) = watch::channel(None);
+        let (tells, found) = watch::channel(None);
+        let view = LedgerView { ledger, status: writer.watch(), found, look_again: Arc::default() };
         let stop = CancellationToken::new();
-        tokio::spawn(audit_now_and_then(ledger, gate.clone(), tells, stop.clone()));
-        let view = LedgerView { status: writer.watch(), light };
+        tokio::spawn(audit_now_and_then(view.clone(), gate.clone(), tells, stop.clone()));
         Ok(Self { writer, view, _auditing: stop.drop_guard() })
     }
 
-    pub(crate) fn view(&self) -> LedgerView {
+    /// For [`Service::ledger`](crate::Service::ledger).
+    #[must_use]
+    pub fn view(&self) -> LedgerView {
         self.view.clone()
     }
 
-    /// Returns when the ledger has everything, or after [`FLUSH_BOUND`]: what it has not got then stays in the journal.
-    pub(crate) async fn shut_down(self) {
+    /// Returns when the ledger has everything, or after five seconds: what it has not got then stays in the journal.
+    pub async fn shut_down(self) {
         if tokio::time::timeout(FLUSH_BOUND, self.writer.drained()).await.is_err() {
             tracing::warn!("the ledger does not have everything yet; the rest stays in the journal");
         }
@@ -60,17 +80,16 @@ impl LedgerDesk {
 }
 
 async fn audit_now_and_then(
-    ledger: Ledger,
+    view: LedgerView,
     gate: Gate,
-    light: watch::Sender<Option<Light>>,
+    tells: watch::Sender<Option<Found>>,
     stop: CancellationToken,
 ) {
     loop {
-        match ledger.audit(gate.store().as_ref()).await {
-            Ok(audit) => {
-                let found = audit.light();
-                let before = light.send_replace(Some(found));
-                if found == Light::Red && before != Some(Light::Red) {
+        match view.look(&gate).await {
+            Ok(found) => {
+                let before = tells.send_replace(Some(found)).map(|found| found.light);
+                if found.light == Light::Red && before != Some(Light::Red) {
                     tracing::error!(
                         "the audit is red: `lockgate audit` says what is missing or was decided twice"
                     );
@@ -78,16 +97,35 @@ async fn audit_now_and_then(
             }
             Err(why) => {
                 tracing::warn!(%why, "the ledger cannot be audited");
-                light.send_replace(None);
+                tells.send_replace(None);
             }
         }
-        if tokio::time::timeout(AUDIT_EVERY, stop.cancelled()).await.is_ok() {
-            return;
+        tokio::select! {
+            () = tokio::time::sleep(AUDIT_EVERY) => {}
+            () = view.look_again.notified() => {}
+            () = stop.cancelled() => return,
         }
     }
 }
 
 impl LedgerView {
+    async fn look(&self, gate: &Gate) -> Result<Found, LedgerError> {
+        // Before the letters are counted: one that is made meanwhile is counted twice for a while rather than not at all.
+        let made_here = self.status.borrow().dead_letters;
+        let light = self.ledger.audit(gate.store().as_ref()).await?.light();
+        Ok(Found { light, dead_letters: self.ledger.count_dead_letters(None).await?, made_here })
+    }
+
+    /// The ledger itself.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Somebody has changed the ledger by hand: it is looked at again, soon.
+    pub(crate) fn look_again(&self) {
+        self.look_again.notify_one();
+    }
+
     /// Whether nothing can be written at the moment.
     pub(crate) fn is_failing(&self) -> bool {
         self.status.borrow().failing.is_some()
@@ -95,13 +133,14 @@ impl LedgerView {
 
     /// What anybody may know: no more than that, because anybody may ask.
     pub(crate) fn to_json(&self) -> Value {
-        let status = self.status.borrow();
-        let light = self.light.borrow().map_or("unknown", Light::as_str);
+        let (status, found) = (self.status.borrow(), *self.found.borrow());
+        let before = found.map_or(0, |found| found.dead_letters);
+        let since = status.dead_letters - found.map_or(0, |found| found.made_here);
         json!({
             "behind_ms": u64::try_from(status.behind.as_millis()).unwrap_or(u64::MAX),
             "is_written": status.failing.is_none(),
-            "dead_letters": status.dead_letters,
-            "audit": light,
+            "dead_letters": before + since,
+            "audit": found.map_or("unknown", |found| found.light.as_str()),
         })
     }
 }

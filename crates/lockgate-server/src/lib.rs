@@ -42,7 +42,7 @@ mod sightings;
 pub use self::app::{Service, app, openapi};
 pub use self::auth::Tokens;
 pub use self::edge::{Edge, Network, Origin, Rate};
-pub use self::ledger::LedgerView;
+pub use self::ledger::{LedgerDesk, LedgerView};
 pub use self::metrics::Metrics;
 pub use self::secret::Secret;
 pub use self::serve::{Limits, ServeConfig, Server, StartError, Stop, TlsFiles};

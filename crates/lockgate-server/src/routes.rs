@@ -3,6 +3,7 @@
 pub(crate) mod campaigns;
 pub(crate) mod coupons;
 pub(crate) mod dashboard;
+pub(crate) mod dead_letters;
 pub(crate) mod deals;
 pub(crate) mod docs;
 pub(crate) mod health;

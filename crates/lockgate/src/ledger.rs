@@ -55,7 +55,7 @@ use sqlx::{Database, Pool};
 use crate::clock::Clock;
 use crate::error::without_secrets;
 use crate::key::Name;
-use crate::store::Store;
+use crate::store::{Campaign, Store};
 
 mod audit;
 mod dead_letter;
@@ -70,7 +70,7 @@ mod sql;
 mod writer;
 
 pub use self::audit::{Audit, CampaignAudit, Light};
-pub use self::dead_letter::DeadLetter;
+pub use self::dead_letter::{DeadLetter, DeadLetterId};
 pub use self::error::LedgerError;
 pub use self::export::{Export, Winner};
 pub use self::keeping::Erasure;
@@ -198,8 +198,51 @@ impl Ledger {
         after: Option<&DeadLetter>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, LedgerError> {
-        let after = after.map(|letter| (letter.partition, letter.position.to_string(), letter.rev));
+        self.dead_letters_after(after.map(DeadLetter::id), limit).await
+    }
+
+    /// The dead letters after the one of that id, which may be gone by now, at most so many.
+    ///
+    /// # Errors
+    ///
+    /// When the database does not answer.
+    pub async fn dead_letters_after(
+        &self,
+        after: Option<DeadLetterId>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, LedgerError> {
         self.book.dead_letters(after, limit).await
+    }
+
+    /// The dead letters of a campaign or of all, those that have been there for longest first, at most so many.
+    ///
+    /// # Errors
+    ///
+    /// When the database does not answer.
+    pub async fn oldest_dead_letters(
+        &self,
+        of: Option<&Campaign>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, LedgerError> {
+        self.book.oldest_dead_letters(of, limit).await
+    }
+
+    /// How many dead letters there are, of a campaign or of all.
+    ///
+    /// # Errors
+    ///
+    /// When the database does not answer.
+    pub async fn count_dead_letters(&self, of: Option<&Campaign>) -> Result<u64, LedgerError> {
+        self.book.count_dead_letters(of).await
+    }
+
+    /// The dead letter of that id, if it is still there.
+    ///
+    /// # Errors
+    ///
+    /// When the database does not answer.
+    pub async fn dead_letter(&self, id: DeadLetterId) -> Result<Option<DeadLetter>, LedgerError> {
+        self.book.dead_letter(id).await
     }
 
     /// Writes what a dead letter holds and removes the letter, in one transaction; says whether it was still there.
@@ -223,7 +266,7 @@ impl Ledger {
     ///
     /// When the database does not answer.
     pub async fn discard(&self, letter: &DeadLetter) -> Result<bool, LedgerError> {
-        self.book.discard(letter).await
+        self.book.discard(letter.id()).await
     }
 
     /// Ends the connections to the database. Shut writers down before.

@@ -205,3 +205,44 @@ async fn an_operator_runs_a_sale_from_the_page() {
     browser.picture("dashboard-overview.png").await;
     browser.close().await;
 }
+
+/// A database that refuses somebody, and an operator who mends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_replays_what_the_database_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let ledger = format!("sqlite:{}/ledger.db", data.path().display());
+    let server = ServerProcess::start(data.path(), &["--ledger", &ledger]);
+    let database = sqlx::SqlitePool::connect(&ledger).await.unwrap();
+    let run = async |sql: &'static str| sqlx::raw_sql(sql).execute(&database).await.unwrap();
+    let refuse = "CREATE TRIGGER picky BEFORE INSERT ON lockgate_ledger WHEN NEW.user_id LIKE 'bad%' \
+                  BEGIN SELECT RAISE(ABORT, 'we do not serve them'); END";
+    run(refuse).await;
+    server.put("/v1/coupons/w", &json!({ "quantity": 10 }));
+    for user in ["bad-1", "bad-2", "bad-3"] {
+        assert_eq!(server.post("/v1/coupons/w/issues", &json!({ "user": user })).0, 201);
+    }
+    let browser = Browser::open(&server.url).await;
+    browser.click("nav-ledger").await;
+    browser.until_reads("ledger-dead-letters", "3").await;
+    browser.click("dead-letters-list").await;
+    browser.type_into("token-input", ADMIN_TOKEN).await;
+    browser.click("token-submit").await;
+    let tells = |text: &str| text.contains("we do not serve them") && text.contains("bad-2");
+    browser.until("dead-letters-table", "says why", tells).await;
+    // Refused again, it stays.
+    let second = browser.client.find(Locator::Css("[data-test^='dead-letter-'][data-test$='-replay']")).await;
+    second.unwrap().click().await.unwrap();
+    browser.until("toast-detail", "says why", |text| text.contains("we do not serve them")).await;
+    run("DROP TRIGGER picky").await;
+    // One is given up for good, after a question; the others are written.
+    let first = browser.client.find(Locator::Css("[data-test^='dead-letter-'][data-test$='-discard']")).await;
+    first.unwrap().click().await.unwrap();
+    browser.click("confirm-yes").await;
+    browser.until("dead-letters-table", "has two left", |text| !text.contains("bad-1")).await;
+    browser.click("dead-letters-replay").await;
+    browser.until_reads("ledger-dead-letters", "0").await;
+    let kept = "SELECT GROUP_CONCAT(user_id) FROM lockgate_grants WHERE user_id LIKE 'bad%'";
+    let kept: String = sqlx::query_scalar(kept).fetch_one(&database).await.unwrap();
+    assert_eq!(kept, "bad-2,bad-3");
+    browser.close().await;
+}

@@ -324,6 +324,11 @@ async fn the_same_change_with_other_content_is_a_dead_letter_and_red(base: Base)
     assert!(matches!(ledger.replay(&letters[0]).await, Err(LedgerError::Refused(_))));
     assert_eq!(ledger.dead_letters(None, 10).await.unwrap().len(), 1);
     assert!(ledger.dead_letters(Some(&letters[0]), 10).await.unwrap().is_empty());
+    assert_eq!(ledger.dead_letter(letters[0].id()).await.unwrap().unwrap().content, letters[0].content);
+    for (of, count) in [(None, 1), (Some(coupon("double")), 1), (Some(coupon("other")), 0)] {
+        assert_eq!(ledger.oldest_dead_letters(of.as_ref(), 10).await.unwrap().len(), count);
+        assert_eq!(ledger.count_dead_letters(of.as_ref()).await.unwrap(), count as u64);
+    }
     assert!(ledger.discard(&letters[0]).await.unwrap() && !ledger.discard(&letters[0]).await.unwrap());
     assert_eq!(light(&ledger, &gate).await, Light::Green);
 }
@@ -348,6 +353,11 @@ async fn an_entry_that_nobody_understands_is_a_dead_letter_and_yellow(base: Base
     assert_eq!(winners(&ledger, &coupon("poison")).await, told);
     let letters = ledger.dead_letters(None, 10).await.unwrap();
     assert!(letters[0].content == "hello world" && letters[0].campaign.is_none(), "{letters:?}");
+    let oldest = ledger.oldest_dead_letters(None, 2).await.unwrap();
+    assert_eq!(
+        oldest.iter().map(|letter| letter.id()).collect::<Vec<_>>(),
+        [letters[0].id(), letters[1].id()]
+    );
     assert_eq!(light(&ledger, &gate).await, Light::Yellow);
     assert!(ledger.replay(&letters[0]).await.is_err());
     for letter in &letters {

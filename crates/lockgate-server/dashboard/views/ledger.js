@@ -3,8 +3,9 @@
 import { chart } from '../charts.js';
 import { command } from '../dialogs.js';
 import { h, say, show } from '../dom.js';
-import { count, span, words } from '../format.js';
+import { span, words } from '../format.js';
 import { empty, pill } from '../parts.js';
+import { deadLetters } from './dead_letters.js';
 
 const AUDIT = {
   green: 'Granted = persisted + in flight + dead-lettered, for every campaign.',
@@ -14,23 +15,21 @@ const AUDIT = {
 };
 
 export function ledger() {
-  const [lag, lagNote, dead, audit, auditNote] = [h('strong', { test: 'ledger-lag' }), h('p.muted'), h('strong', { test: 'ledger-dead-letters' }), h('strong', { test: 'ledger-audit' }), h('p.muted')];
-  const lights = { lag: pill('ledger-written'), dead: pill('ledger-dead-light'), audit: pill('ledger-audit-light') };
+  const [lag, lagNote, audit, auditNote] = [h('strong', { test: 'ledger-lag' }), h('p.muted'), h('strong', { test: 'ledger-audit' }), h('p.muted')];
+  const lights = { lag: pill('ledger-written'), audit: pill('ledger-audit-light') };
+  const dead = deadLetters();
   const behind = chart({ test: 'chart-lag', height: 120, unit: ' ms', series: [{ field: 'behind', name: 'Behind', tone: 'water' }] });
   const part = (title, light, big, ...more) => h('section.panel', {}, h('div.panel-head', {}, h('h2', {}, title), light.node), h('p.big', {}, big), ...more);
   const filled = h('div.stack', {},
     h('div.columns.three', {},
       part('Lag', lights.lag, lag, lagNote,
         h('p.small.muted', {}, 'Age of the oldest decision that is not in the database yet. Decisions never wait for the ledger: a rush makes it grow, and it catches up afterwards.')),
-      part('Dead letters', lights.dead, dead,
-        h('p.muted', {}, 'Changes that the database or your own sink refused. None is lost: each is kept with its reason.'),
-        command('lockgate ledger dead-letters', 'copy-dead-letters'),
-        h('p.small.muted', {}, 'Lists them. Mend the cause, then write them again:'),
-        command('lockgate ledger replay --all', 'copy-replay')),
+      dead.panel,
       part('Audit', lights.audit, audit, auditNote,
         command('lockgate audit', 'copy-audit'),
         h('p.small.muted', {}, 'If the store has forgotten what the ledger knows:'),
         command('lockgate recover', 'copy-recover'))),
+    dead.table,
     h('section.panel', {}, h('div.panel-head', {}, h('h2', {}, 'Lag since this page was opened'), h('span.muted', {}, 'milliseconds')), behind.node),
     h('section.panel', {}, h('div.panel-head', {}, h('h2', {}, 'Who has what')), h('p.muted', {}, 'The rows of a campaign, as CSV or as JSON lines:'),
       command('lockgate ledger export coupon <id>', 'copy-export'),
@@ -47,8 +46,7 @@ export function ledger() {
       say(lag, span(told.behind_ms));
       lights.lag.update(told.is_written ? (told.behind_ms < 5000 ? 'green' : told.behind_ms < 60000 ? 'yellow' : 'red') : 'red', told.is_written ? 'Writing' : 'Failing');
       say(lagNote, told.is_written ? 'The database takes what it is given.' : 'The last write failed and is tried again. The journal keeps everything until then; the server\u2019s log says why.');
-      say(dead, count(told.dead_letters));
-      lights.dead.update(told.dead_letters ? 'yellow' : 'green', told.dead_letters ? 'Look at them' : 'None');
+      dead.update(told.dead_letters);
       say(audit, words(told.audit));
       lights.audit.update(told.audit);
       say(auditNote, AUDIT[told.audit] ?? '');

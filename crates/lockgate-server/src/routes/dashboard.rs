@@ -51,6 +51,7 @@ const FILES: &[File] = files! {
     "/style.css" = "style.css" "text/css; charset=utf-8";
     "/theme.js" = "theme.js" "text/javascript; charset=utf-8";
     "/views/create.js" = "views/create.js" "text/javascript; charset=utf-8";
+    "/views/dead_letters.js" = "views/dead_letters.js" "text/javascript; charset=utf-8";
     "/views/ledger.js" = "views/ledger.js" "text/javascript; charset=utf-8";
     "/views/lines.js" = "views/lines.js" "text/javascript; charset=utf-8";
     "/views/locks.js" = "views/locks.js" "text/javascript; charset=utf-8";

@@ -49,6 +49,7 @@ fn operations() -> Vec<(String, String, Value)> {
             let filled = filled.replace("{hold}", "deal:x:00000000000000000000000000000000");
             let filled = filled.replace("{order}", "x:00000000000000000000000000000000");
             let filled = filled.replace("{ticket}", "1-1-00000000000000000000000000000000");
+            let filled = filled.replace("{letter}", "0:1-0:1");
             assert!(!filled.contains('{'), "{filled}: what to fill in?");
             all.push((method.to_uppercase(), filled, operation["security"].clone()));
         }

@@ -114,6 +114,10 @@ fn calls() -> Vec<Call> {
         call("DELETE", "/v1/locks/{id}", "/v1/locks/k?token=0", Value::Null),
         post("/v1/locks/{id}/renew", "/v1/locks/k/renew", json!({ "token": "0", "lease_ms": 1 })),
         switch("/v1/locks/{id}/break", "/v1/locks/k/break"),
+        admins(get("/v1/dead-letters", "/v1/dead-letters")),
+        switch("/v1/dead-letters/replay", "/v1/dead-letters/replay"),
+        switch("/v1/dead-letters/{letter}/replay", "/v1/dead-letters/0:1-0:1/replay"),
+        admins(call("DELETE", "/v1/dead-letters/{letter}", "/v1/dead-letters/0:1-0:1", Value::Null)),
     ]
 }
 

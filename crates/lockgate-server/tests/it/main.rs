@@ -13,6 +13,8 @@ mod coupons;
 #[cfg(test)]
 mod dashboard;
 #[cfg(test)]
+mod dead_letters;
+#[cfg(test)]
 mod deals;
 #[cfg(test)]
 mod edge;

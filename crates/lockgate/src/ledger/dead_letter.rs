@@ -1,5 +1,7 @@
 //! Dead letters: what could not be written, kept with the reason until somebody decides.
 
+use std::fmt;
+
 use super::error::LedgerError;
 use super::record::{Record, What};
 use super::sql::{Arrival, Row, Value};
@@ -30,6 +32,42 @@ pub struct DeadLetter {
     granted: i64,
 }
 
+/// Which dead letter: the partition of the journal, the position in it and the number of the change, as in `0:1763312400000-0:7`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeadLetterId {
+    part: u16,
+    position: JournalPosition,
+    rev: u64,
+}
+
+impl DeadLetterId {
+    /// Reads what [`Display`](fmt::Display) wrote.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let (part, place, rev) = (parts.next()?, parts.next()?, parts.next()?);
+        let id = Self {
+            part: part.parse().ok()?,
+            position: JournalPosition::parse(place)?,
+            rev: rev.parse().ok()?,
+        };
+        // Spelled in one way only: `+7` and `07` are numbers too.
+        (id.to_string() == text).then_some(id)
+    }
+
+    /// The values of its key.
+    pub(super) fn values(&self) -> [Value; 3] {
+        let rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
+        [Value::Integer(self.part.into()), Value::Text(self.position.to_string()), Value::Integer(rev)]
+    }
+}
+
+impl fmt::Display for DeadLetterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.part, self.position, self.rev)
+    }
+}
+
 /// What a dead letter counts for in an audit.
 #[derive(Clone, Debug)]
 pub(super) struct Buried {
@@ -40,6 +78,12 @@ pub(super) struct Buried {
 }
 
 impl DeadLetter {
+    /// Which it is.
+    #[must_use]
+    pub fn id(&self) -> DeadLetterId {
+        DeadLetterId { part: self.partition, position: self.position, rev: self.rev }
+    }
+
     /// An entry that nobody understands.
     pub(super) fn unreadable(part: u16, position: JournalPosition, content: String, at: Timestamp) -> Self {
         let reason =
@@ -99,7 +143,7 @@ impl DeadLetter {
     /// The values of its row.
     pub(super) fn values(&self) -> [Value; 9] {
         let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-        let [part, place, rev] = self.key();
+        let [part, place, rev] = self.id().values();
         [
             part,
             place,
@@ -111,12 +155,6 @@ impl DeadLetter {
             Value::Text(escaped(&self.content)),
             number(self.at.as_micros()),
         ]
-    }
-
-    /// The values of its key.
-    pub(super) fn key(&self) -> [Value; 3] {
-        let rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
-        [Value::Integer(self.partition.into()), Value::Text(self.position.to_string()), Value::Integer(rev)]
     }
 
     pub(super) fn read(row: Row) -> Result<Self, LedgerError> {
@@ -236,6 +274,27 @@ fn read(campaign: &Campaign, rev: u64, content: &str) -> Option<Record> {
 mod tests {
     use super::*;
     use crate::store::CampaignKind;
+
+    #[test]
+    fn a_letter_is_called_what_it_reads_as() {
+        for text in ["0:1-0:7", "65535:18446744073709551615-3:0"] {
+            assert_eq!(DeadLetterId::parse(text).unwrap().to_string(), text);
+        }
+        for wrong in [
+            "",
+            "0",
+            "0:1-0",
+            "0:1-0:7:",
+            "65536:1-0:7",
+            "0:1:7",
+            "0:01-0:7",
+            "+0:1-0:7",
+            "0:1-0:-7",
+            "0:1-0:x",
+        ] {
+            assert_eq!(DeadLetterId::parse(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn what_is_buried_can_be_dug_out() {

@@ -27,7 +27,8 @@ pub enum LedgerError {
 impl LedgerError {
     /// Whether the records themselves are at fault, so that trying again helps nobody. Everything else (a database that is
     /// away, full, read-only, restarting, or has lost its tables) is no fault of the records, and passes or is mended.
-    pub(crate) fn is_fault_of_the_records(&self) -> bool {
+    #[must_use]
+    pub fn is_fault_of_the_records(&self) -> bool {
         match self {
             LedgerError::Sink(_) => true,
             LedgerError::Database(sqlx::Error::Encode(_)) => true,

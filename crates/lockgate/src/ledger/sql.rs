@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, Pool};
 
-use super::dead_letter::{Buried, DeadLetter};
+use super::dead_letter::{Buried, DeadLetter, DeadLetterId};
 use super::error::LedgerError;
 use super::record::{Record, What};
 use super::sink::Sink;
@@ -104,14 +104,17 @@ pub(super) trait Book: Send + Sync + 'static {
     fn migrate(&self) -> BookFuture<'_, ()>;
     fn write<'a>(&'a self, arrivals: &'a [Arrival]) -> BookFuture<'a, Written>;
     fn bury<'a>(&'a self, letters: &'a [DeadLetter]) -> BookFuture<'a, ()>;
-    fn dead_letters(
-        &self,
-        after: Option<(u16, String, u64)>,
+    fn dead_letters(&self, after: Option<DeadLetterId>, limit: usize) -> BookFuture<'_, Vec<DeadLetter>>;
+    fn oldest_dead_letters<'a>(
+        &'a self,
+        of: Option<&'a Campaign>,
         limit: usize,
-    ) -> BookFuture<'_, Vec<DeadLetter>>;
+    ) -> BookFuture<'a, Vec<DeadLetter>>;
+    fn dead_letter(&self, id: DeadLetterId) -> BookFuture<'_, Option<DeadLetter>>;
+    fn count_dead_letters<'a>(&'a self, of: Option<&'a Campaign>) -> BookFuture<'a, u64>;
     fn buried(&self) -> BookFuture<'_, Vec<Buried>>;
     fn replay<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool>;
-    fn discard<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool>;
+    fn discard(&self, letter: DeadLetterId) -> BookFuture<'_, bool>;
     fn campaigns(&self) -> BookFuture<'_, Vec<Known>>;
     fn totals(&self, campaign: i64, through: u64) -> BookFuture<'_, Totals>;
     fn last_rev(&self, campaign: i64) -> BookFuture<'_, u64>;
@@ -171,9 +174,12 @@ impl<D: Dialect> SqlBook<D> {
         Ok(Lent { connection: self.pool.acquire().await?, is_finished: false })
     }
 
+    async fn letters(&self, sql: &str, values: &[Value]) -> Result<Vec<DeadLetter>, LedgerError> {
+        self.fetch(sql, values).await?.into_iter().map(DeadLetter::read).collect()
+    }
+
     async fn page(&self, known: &Known, after: u64, limit: usize) -> Result<Vec<Record>, LedgerError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let values = [Value::Integer(known.id), number(after), Value::Integer(limit)];
+        let values = [Value::Integer(known.id), number(after), limit_of(limit)];
         let rows = self.fetch(SELECT_PAGE, &values).await?;
         rows.into_iter().map(|row| read_record(&known.campaign, row)).collect()
     }
@@ -181,6 +187,8 @@ impl<D: Dialect> SqlBook<D> {
 
 const SELECT_PAGE: &str = "SELECT rev, at_us, what, seq, user_id, quantity, detail FROM lockgate_ledger \
      WHERE campaign = ? AND rev > ? ORDER BY rev LIMIT ?";
+const SELECT_LETTERS: &str =
+    "SELECT part, place, rev, called, granted, conflict, reason, content, at_us FROM lockgate_dead_letters";
 const REMOVE_LETTER: &str = "DELETE FROM lockgate_dead_letters WHERE part = ? AND place = ? AND rev = ?";
 
 async fn bury_over<D: Dialect>(
@@ -203,6 +211,18 @@ fn bury_statement<D: Dialect>() -> String {
 
 fn number(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn limit_of(limit: usize) -> Value {
+    Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+/// The condition that a dead letter is of this campaign, if one is asked for.
+fn of_campaign(campaign: Option<&Campaign>) -> (&'static str, Vec<Value>) {
+    match campaign {
+        Some(campaign) => ("called = ?", vec![Value::Text(text(&campaign.called()))]),
+        None => ("1 = 1", Vec::new()),
+    }
 }
 
 /// The values of a row, in the order of the columns.
@@ -276,28 +296,45 @@ impl<D: Dialect> Book for SqlBook<D> {
         })
     }
 
-    fn dead_letters(
-        &self,
-        after: Option<(u16, String, u64)>,
-        limit: usize,
-    ) -> BookFuture<'_, Vec<DeadLetter>> {
+    fn dead_letters(&self, after: Option<DeadLetterId>, limit: usize) -> BookFuture<'_, Vec<DeadLetter>> {
         Box::pin(async move {
-            let (part, place, rev) = after.unwrap_or_default();
-            let values = [
-                Value::Integer(part.into()),
-                Value::Integer(part.into()),
-                Value::Text(place.clone()),
-                Value::Integer(part.into()),
-                Value::Text(place),
-                number(rev),
-                Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)),
-            ];
-            let sql = "SELECT part, place, rev, called, granted, conflict, reason, content, at_us \
-                 FROM lockgate_dead_letters \
-                 WHERE part > ? OR (part = ? AND place > ?) OR (part = ? AND place = ? AND rev > ?) \
-                 ORDER BY part, place, rev LIMIT ?";
-            let rows = self.fetch(sql, &values).await?;
-            rows.into_iter().map(DeadLetter::read).collect()
+            let first = [Value::Integer(0), Value::Text(String::new()), Value::Integer(0)];
+            let [part, place, rev] = after.map_or(first, |after| after.values());
+            let same = (part.clone(), place.clone());
+            let values = [part.clone(), part, place, same.0, same.1, rev, limit_of(limit)];
+            let sql = format!(
+                "{SELECT_LETTERS} WHERE part > ? OR (part = ? AND place > ?) OR (part = ? AND place = ? AND rev > ?) \
+                 ORDER BY part, place, rev LIMIT ?"
+            );
+            self.letters(&sql, &values).await
+        })
+    }
+
+    fn oldest_dead_letters<'a>(
+        &'a self,
+        of: Option<&'a Campaign>,
+        limit: usize,
+    ) -> BookFuture<'a, Vec<DeadLetter>> {
+        Box::pin(async move {
+            let (condition, mut values) = of_campaign(of);
+            values.push(limit_of(limit));
+            let sql = format!("{SELECT_LETTERS} WHERE {condition} ORDER BY at_us, part, place, rev LIMIT ?");
+            self.letters(&sql, &values).await
+        })
+    }
+
+    fn dead_letter(&self, id: DeadLetterId) -> BookFuture<'_, Option<DeadLetter>> {
+        Box::pin(async move {
+            let sql = format!("{SELECT_LETTERS} WHERE part = ? AND place = ? AND rev = ?");
+            Ok(self.letters(&sql, &id.values()).await?.pop())
+        })
+    }
+
+    fn count_dead_letters<'a>(&'a self, of: Option<&'a Campaign>) -> BookFuture<'a, u64> {
+        Box::pin(async move {
+            let (condition, values) = of_campaign(of);
+            let sql = format!("SELECT COUNT(*) FROM lockgate_dead_letters WHERE {condition}");
+            Ok(numbers_in(self.fetch(&sql, &values).await?).next().unwrap_or(0))
         })
     }
 
@@ -315,10 +352,10 @@ impl<D: Dialect> Book for SqlBook<D> {
         Box::pin(self.try_again(letter))
     }
 
-    fn discard<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, bool> {
+    fn discard(&self, letter: DeadLetterId) -> BookFuture<'_, bool> {
         Box::pin(async move {
             let mut connection = self.pool.acquire().await?;
-            Ok(D::execute(&mut connection, REMOVE_LETTER, &letter.key()).await? > 0)
+            Ok(D::execute(&mut connection, REMOVE_LETTER, &letter.values()).await? > 0)
         })
     }
 

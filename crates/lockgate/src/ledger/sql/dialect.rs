@@ -43,6 +43,8 @@ impl Value {
 pub trait Dialect: Database {
     /// What to cast a sum to.
     const INTEGER: &'static str;
+    /// Begins a transaction that reads first and writes then, so that nobody writes in between unseen.
+    const BEGIN_TO_WRITE: &'static str = "BEGIN";
     /// Finds the id of a campaign by what it is called.
     const FIND_CAMPAIGN: &'static str;
     /// The condition that a row is a user's, byte for byte.

@@ -16,6 +16,8 @@ const AT_ONCE: usize = 500;
 
 impl Dialect for Sqlite {
     const INTEGER: &'static str = "INTEGER";
+    /// Whoever has read already does not wait for another that writes, but fails at once.
+    const BEGIN_TO_WRITE: &'static str = "BEGIN IMMEDIATE";
     const FIND_CAMPAIGN: &'static str = "SELECT id FROM lockgate_campaigns WHERE called = ?";
 
     fn insert_unless_there(table: &str, values: usize) -> String {
@@ -24,7 +26,7 @@ impl Dialect for Sqlite {
 
     /// One transaction: interrupted anywhere, nothing has happened.
     async fn migrate(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = connection.begin_with(Self::BEGIN_TO_WRITE).await?;
         sqlx::raw_sql("CREATE TABLE IF NOT EXISTS lockgate_schema (version INTEGER NOT NULL) STRICT")
             .execute(&mut *transaction)
             .await?;

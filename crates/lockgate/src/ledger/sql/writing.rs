@@ -100,7 +100,8 @@ impl<D: Dialect> SqlBook<D> {
     /// Finds those that are at fault, and buries them.
     async fn write_in_halves(&self, arrivals: &[Arrival], why: &LedgerError) -> Result<Written, LedgerError> {
         if let [alone] = arrivals {
-            tracing::error!(%why, record = ?alone.record, "a record cannot be written and becomes a dead letter");
+            let Record { campaign, rev, .. } = &alone.record;
+            tracing::error!(%why, ?campaign, rev, "a record cannot be written and becomes a dead letter");
             let letter = DeadLetter::refused(alone, why.to_string(), self.clock.wall());
             self.bury(std::slice::from_ref(&letter)).await?;
             return Ok(Written { refused: 1, ..Written::default() });
@@ -177,7 +178,7 @@ impl<D: Dialect> SqlBook<D> {
         ids: &HashMap<Campaign, i64>,
         arrivals: &[Arrival],
     ) -> Result<Written, Trouble> {
-        let mut transaction = connection.begin().await?;
+        let mut transaction = connection.begin_with(D::BEGIN_TO_WRITE).await?;
         let mut there = self.read_those_that_are_there(&mut transaction, ids, arrivals).await?;
         let (mut fresh, mut letters, mut written) = (Vec::new(), Vec::new(), Written::default());
         for arrival in arrivals {
@@ -190,7 +191,8 @@ impl<D: Dialect> SqlBook<D> {
                 }
                 Some(known) if known.says_the_same_as(&arrival.record) => written.known += 1,
                 Some(known) => {
-                    tracing::error!(?known, record = ?arrival.record, "the ledger has the same change with other content");
+                    let Record { campaign, rev, .. } = known;
+                    tracing::error!(?campaign, rev, "the ledger has the same change with other content");
                     letters.push(DeadLetter::conflict(arrival, known, self.clock.wall()));
                     written.conflicts += 1;
                 }
@@ -238,7 +240,7 @@ impl<D: Dialect> SqlBook<D> {
             )));
         };
         let ids = self.ids_of(std::slice::from_ref(&arrival)).await?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = self.pool.begin_with(D::BEGIN_TO_WRITE).await?;
         let there =
             self.read_those_that_are_there(&mut transaction, &ids, std::slice::from_ref(&arrival)).await?;
         match there.into_values().next() {
@@ -258,7 +260,7 @@ impl<D: Dialect> SqlBook<D> {
                 }
             },
         }
-        let removed = D::execute(&mut transaction, REMOVE_LETTER, &letter.key()).await?;
+        let removed = D::execute(&mut transaction, REMOVE_LETTER, &letter.id().values()).await?;
         transaction.commit().await?;
         Ok(removed > 0)
     }
