@@ -27,7 +27,7 @@
 //              the contract (create-coupon-id, create-coupon-quantity, create-line-every_ms, with create-line-every_ms-unit);
 //              <what> is coupon, deal, line or sku. The dialog to edit has the same with edit- for create-, without id and group
 //              · create-curl
-//   log        log-table log-row
+//   log        log-table log-row log-alone
 //   anywhere   empty · empty-create-coupon empty-create-deal empty-create-sku empty-create-line · more ·
 //              loading unlock
 

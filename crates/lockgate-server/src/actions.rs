@@ -1,23 +1,56 @@
-//! What admins did: in the log, and for the dashboard.
+//! What admins did: in the log, for the dashboard, and in the [`diary`](crate::diary) if there is a ledger.
 //!
 //! **Promise:** every call that demands the admin token is written down with how it was answered, also when it was refused: the contract
-//! says which those are, so no route can be forgotten.
+//! says which those are, so no route can be forgotten. No query, header or body is.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use lockgate::ledger::Action;
+use lockgate::store::Token;
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
 
 use crate::api::ADMIN;
-use crate::app::AppState;
+use crate::app::{AppState, Reach};
+use crate::auth::Whose;
 use crate::edge::address_of;
 use crate::input::Rfc3339;
 use crate::problem::Code;
-use crate::sightings::Action;
+
+/// How much of a path is kept: more than any that leads somewhere has.
+const LONGEST_TARGET: usize = 500;
+
+/// How many are told.
+pub(crate) const MAX_TOLD: usize = 200;
+
+/// Something that an admin did, or that somebody tried who is none.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ActionBody {
+    id: String,
+    at: Rfc3339,
+    /// What the contract calls it, such as `pause-coupon`.
+    action: String,
+    /// The path as it was asked for.
+    target: String,
+    /// `done`, or the code of the problem that it was answered with.
+    outcome: String,
+    /// From where, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+}
+
+impl ActionBody {
+    fn new(Action { id, at, action, target, outcome, address }: Action) -> Self {
+        Self { id: id.to_string(), at: Rfc3339(at), action, target, outcome, address }
+    }
+}
 
 /// Where they are written down.
 #[derive(Clone, Debug)]
@@ -51,14 +84,36 @@ pub(crate) async fn write_down(State(book): State<Book>, request: Request, next:
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let call = (request.method().to_string(), route.unwrap_or_default());
     let Some(action) = book.calls.get(&call).cloned() else { return next.run(request).await };
-    let target = request.uri().path().to_owned();
+    let target = request.uri().path().chars().take(LONGEST_TARGET).collect();
+    let is_known = book.state.tokens.whose(request.headers()) == Whose::Admins;
     let trusted = &book.state.edge.trusted_proxies;
     let address =
         address_of(request.extensions(), request.headers(), trusted).map(|address| address.to_string());
     let response = next.run(request).await;
-    let at = Rfc3339(book.state.clock.wall());
+    let at = book.state.clock.wall();
     let outcome = response.extensions().get().map_or("done", |Code(code)| code).to_owned();
-    tracing::info!(target: "lockgate::audit", %action, %target, outcome, address, "an admin call");
-    book.state.sightings.note_action(Action { at, action, target, outcome, address });
+    let action = Action { id: Token::random(), at, action, target, outcome, address };
+    let Action { action: what, target, outcome, address, .. } = &action;
+    tracing::info!(target: "lockgate::audit", action = what, %target, outcome, address, "an admin call");
+    if let Some(ledger) = &book.state.ledger {
+        ledger.diary().note(action.clone(), is_known);
+    }
+    book.state.sightings.note_action(action);
     response
+}
+
+/// The latest, the latest first, and whether they are those of all servers: those of the diary, and those of this server that are not
+/// there yet.
+pub(crate) async fn latest(state: &Reach) -> (Vec<ActionBody>, bool) {
+    let mut latest = state.sightings.actions();
+    let of_all = match &state.ledger {
+        Some(ledger) => ledger.diary().latest(MAX_TOLD).await,
+        None => None,
+    };
+    let are_of_all = of_all.is_some();
+    let seen: HashSet<_> = latest.iter().map(|action| action.id).collect();
+    latest.extend(of_all.unwrap_or_default().into_iter().filter(|action| !seen.contains(&action.id)));
+    latest.sort_by_key(|action| Reverse(action.at));
+    latest.truncate(MAX_TOLD);
+    (latest.into_iter().map(ActionBody::new).collect(), are_of_all)
 }

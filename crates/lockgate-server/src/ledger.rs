@@ -7,8 +7,10 @@ use lockgate::Gate;
 use lockgate::ledger::{Ledger, LedgerError, Light, Writer, WriterConfig, WriterStatus};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::diary::Diary;
 use crate::serve::StartError;
 
 /// How often the ledger is audited. An audit counts every row, so not all the time.
@@ -22,7 +24,8 @@ const FLUSH_BOUND: Duration = Duration::from_secs(5);
 pub struct LedgerDesk {
     writer: Writer,
     view: LedgerView,
-    _auditing: DropGuard,
+    stop: DropGuard,
+    writing_the_diary: JoinHandle<()>,
 }
 
 /// What a service may do with the ledger. Cheap to clone.
@@ -32,6 +35,7 @@ pub struct LedgerView {
     status: watch::Receiver<WriterStatus>,
     found: watch::Receiver<Option<Found>>,
     look_again: Arc<Notify>,
+    diary: Arc<Diary>,
 }
 
 /// What was found when it was last looked.
@@ -58,10 +62,12 @@ impl LedgerDesk {
         let writer = ledger.start(gate.store(), WriterConfig::default());
         let writer = writer.map_err(|why| StartError::new(why.to_string()))?;
         let (tells, found) = watch::channel(None);
-        let view = LedgerView { ledger, status: writer.watch(), found, look_again: Arc::default() };
+        let diary = Arc::new(Diary::new(ledger.clone()));
+        let view = LedgerView { ledger, status: writer.watch(), found, look_again: Arc::default(), diary };
         let stop = CancellationToken::new();
+        let writing_the_diary = tokio::spawn(Arc::clone(&view.diary).write(stop.clone()));
         tokio::spawn(audit_now_and_then(view.clone(), gate.clone(), tells, stop.clone()));
-        Ok(Self { writer, view, _auditing: stop.drop_guard() })
+        Ok(Self { writer, view, stop: stop.drop_guard(), writing_the_diary })
     }
 
     /// For [`Service::ledger`](crate::Service::ledger).
@@ -70,10 +76,17 @@ impl LedgerDesk {
         self.view.clone()
     }
 
-    /// Returns when the ledger has everything, or after five seconds: what it has not got then stays in the journal.
+    /// Returns when the ledger has everything, or after five seconds: what it has not got then stays in the journal, and admin
+    /// calls that it has not got are in the log only.
     pub async fn shut_down(self) {
-        if tokio::time::timeout(FLUSH_BOUND, self.writer.drained()).await.is_err() {
+        drop(self.stop);
+        let noting = tokio::time::timeout(FLUSH_BOUND, self.writing_the_diary);
+        let (drained, noted) = tokio::join!(tokio::time::timeout(FLUSH_BOUND, self.writer.drained()), noting);
+        if drained.is_err() {
             tracing::warn!("the ledger does not have everything yet; the rest stays in the journal");
+        }
+        if noted.is_err() {
+            tracing::warn!("some admin calls could not be written down; they are in the log only");
         }
         self.writer.shutdown().await;
     }
@@ -119,6 +132,10 @@ impl LedgerView {
     /// The ledger itself.
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    pub(crate) fn diary(&self) -> &Diary {
+        &self.diary
     }
 
     /// Somebody has changed the ledger by hand: it is looked at again, soon.

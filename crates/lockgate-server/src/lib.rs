@@ -14,6 +14,7 @@
 //! pass       the pass of a line that a campaign demands
 //! auth       who may: the admin token, the app token
 //! actions    what admins did, written down
+//! diary      the same in the ledger's database, for all servers
 //! sightings  what the dashboard shows of the last minutes
 //! secret     tokens that neither print nor leak by timing
 //! data       the data folder: one server at a time, and the admin token's home
@@ -27,6 +28,7 @@ mod api;
 mod app;
 mod auth;
 mod data;
+mod diary;
 mod edge;
 mod idempotency;
 mod input;

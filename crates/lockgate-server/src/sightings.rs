@@ -6,19 +6,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lockgate::ledger::Action;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::input::Rfc3339;
+use crate::actions::MAX_TOLD;
 
 /// How many locks are remembered.
 const MAX_LOCKS: usize = 100;
 
 /// How many kinds of refusals are counted: campaigns times reasons.
 const MAX_REFUSALS: usize = 1_000;
-
-/// How many actions are remembered.
-const MAX_ACTIONS: usize = 200;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -46,21 +44,6 @@ pub(crate) struct RefusalCount {
     id: String,
     code: &'static str,
     count: u64,
-}
-
-/// Something that an admin did, or that somebody tried who is none.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Action {
-    pub(crate) at: Rfc3339,
-    /// What the contract calls it, such as `pause-coupon`.
-    pub(crate) action: String,
-    /// The path as it was asked for.
-    pub(crate) target: String,
-    /// `done`, or the code of the problem that it was answered with.
-    pub(crate) outcome: String,
-    /// From where, as far as that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) address: Option<String>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -103,7 +86,7 @@ impl Sightings {
     pub(crate) fn note_action(&self, action: Action) {
         let mut actions = lock(&self.actions);
         actions.push_front(action);
-        actions.truncate(MAX_ACTIONS);
+        actions.truncate(MAX_TOLD);
     }
 
     pub(crate) fn actions(&self) -> Vec<Action> {
@@ -114,6 +97,7 @@ impl Sightings {
 #[cfg(test)]
 mod tests {
     use lockgate::clock::Timestamp;
+    use lockgate::store::Token;
 
     use super::*;
 
@@ -124,15 +108,15 @@ mod tests {
             seen.note_lock(&format!("lock-{key}"));
             seen.note_lock("busy");
             seen.note_refusal("coupon", &format!("coupon-{}", key % 2), "sold-out");
-            let at = Rfc3339(Timestamp::from_micros(key));
-            let (action, target) = (String::new(), String::new());
-            seen.note_action(Action { at, action, target, outcome: String::new(), address: None });
+            let (id, at, text) = (Token::random(), Timestamp::from_micros(key), String::new);
+            let (action, target, outcome) = (text(), text(), text());
+            seen.note_action(Action { id, at, action, target, outcome, address: None });
         }
         let locks = seen.locks();
         assert_eq!((locks.len(), &*locks[0], &*locks[1], &*locks[99]), (100, "busy", "lock-299", "lock-201"));
         let refusals = seen.refusals();
         assert_eq!(refusals.iter().map(|refusal| refusal.count).collect::<Vec<_>>(), [150, 150]);
-        assert_eq!((seen.actions().len(), seen.actions()[0].at.0.as_micros()), (200, 299));
+        assert_eq!((seen.actions().len(), seen.actions()[0].at.as_micros()), (200, 299));
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //! recover.rs      the way back when the store has forgotten something
 //! audit.rs        granted = persisted + in flight + dead letters, for every campaign
 //! export.rs       who has what, as CSV or JSON lines
+//! action.rs       what was done by hand, beside it all
 //! ```
 //!
 #![cfg_attr(feature = "sqlite", doc = "```")]
@@ -57,6 +58,7 @@ use crate::error::without_secrets;
 use crate::key::Name;
 use crate::store::{Campaign, Store};
 
+mod action;
 mod audit;
 mod dead_letter;
 mod error;
@@ -69,6 +71,7 @@ mod sink;
 mod sql;
 mod writer;
 
+pub use self::action::Action;
 pub use self::audit::{Audit, CampaignAudit, Light};
 pub use self::dead_letter::{DeadLetter, DeadLetterId};
 pub use self::error::LedgerError;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate::Gate;
+use lockgate::clock::Timestamp;
 use lockgate::key::Name;
-use lockgate::ledger::{Ledger, LedgerError, Light, Writer, WriterConfig, WriterStatus};
+use lockgate::ledger::{Action, Ledger, LedgerError, Light, Writer, WriterConfig, WriterStatus};
 use lockgate::stock::{Issue, Reservation, Terms};
-use lockgate::store::{Campaign, CampaignKind, JournalPosition, JournalReader};
+use lockgate::store::{Campaign, CampaignKind, JournalPosition, JournalReader, Token};
 use lockgate::testing::breakable::BreakableStore;
 use lockgate::testing::eventually_async;
 use lockgate::testing::services::{Persistence, Redis, Reply};
@@ -54,7 +55,9 @@ on_every_database! {
     a_journal_that_was_deleted_by_hand_goes_on_and_is_red
     the_tables_may_be_made_by_many_at_once
     half_a_migration_is_finished_by_the_next
+    tables_of_an_older_version_are_brought_to_this_one
     tables_of_a_newer_version_are_refused_and_left_alone
+    an_action_is_there_once_and_the_latest_comes_first
     winners_are_those_who_have_something
     an_erased_user_is_nowhere_and_the_sums_stay
     what_is_old_enough_is_removed_and_the_sums_stay
@@ -427,6 +430,39 @@ async fn half_a_migration_is_finished_by_the_next(base: Base) {
     assert_eq!(write_all(&ledger, &gate).await.rows, 4);
     assert_eq!(light(&ledger, &gate).await, Light::Green);
     assert_eq!(sql.number("SELECT COUNT(*) FROM lockgate_grants").await, 3);
+}
+
+/// As the version before left them.
+async fn tables_of_an_older_version_are_brought_to_this_one(base: Base) {
+    let (_redis, gate) = on_redis().await;
+    let ledger = base.ledger().await;
+    issue(&gate, "old", 0..3).await;
+    write_all(&ledger, &gate).await;
+    let sql = base.sql().await;
+    sql.run("DROP TABLE lockgate_actions").await;
+    sql.run("UPDATE lockgate_schema SET version = 1").await;
+    let ledger = base.ledger().await;
+    assert_eq!(sql.number("SELECT MAX(version) FROM lockgate_schema").await, 2);
+    assert_eq!(ledger.actions(10).await.unwrap(), []);
+    assert_eq!(sql.number("SELECT COUNT(*) FROM lockgate_grants").await, 3, "what was there stays");
+}
+
+async fn an_action_is_there_once_and_the_latest_comes_first(base: Base) {
+    let ledger = base.ledger().await;
+    let action = |at: u64, target: &str, address: Option<&str>| Action {
+        id: Token::random(),
+        at: Timestamp::from_micros(at),
+        action: "pause-coupon".into(),
+        target: target.into(),
+        outcome: "done".into(),
+        address: address.map(str::to_owned),
+    };
+    let all = [action(1, "/a\\0\0 ", None), action(3, "/ü", Some("::1")), action(2, "", Some("10.0.0.1"))];
+    ledger.note_actions(all[..2].to_vec()).await.unwrap();
+    ledger.note_actions(all.to_vec()).await.unwrap();
+    let [first, third, second] = all;
+    assert_eq!(base.ledger().await.actions(10).await.unwrap(), [third.clone(), second, first]);
+    assert_eq!(ledger.actions(1).await.unwrap(), [third]);
 }
 
 async fn tables_of_a_newer_version_are_refused_and_left_alone(base: Base) {

@@ -12,25 +12,17 @@ export function log() {
   const head = h('div.tr.head', { role: 'row' }, ...['When', 'Action', 'Target', 'Outcome', 'From'].map((name) => h('span', { role: 'columnheader' }, name)));
   const list = h('div.table.log', { role: 'table', 'aria-label': 'Admin actions', test: 'log-table' }, head, body);
   const nothing = empty('Nobody has changed anything yet', 'Every admin call is written down here with its outcome and where it came from, also those that were refused.');
+  const alone = h('p.small.muted', { test: 'log-alone' }, 'Only what this server has seen since it started: it keeps no ledger, or the ledger does not answer. With one, the calls of all servers are kept in its database.');
   return {
-    node: h('div.stack', {}, nothing, list),
+    node: h('div.stack', {}, nothing, list, alone),
     update({ history }) {
       const { actions } = history.overview;
       show(nothing, !actions.length);
       show(list, actions.length);
-      keyed(body, numbered(actions), ({ key }) => key, row);
+      keyed(body, actions, ({ id }) => id, row);
+      show(alone, !history.overview.actions_of_all);
     },
   };
-}
-
-/** Several may be alike in every respect: the n-th of its kind, counted from the oldest, has a name that stays. */
-function numbered(actions) {
-  const seen = new Map();
-  return [...actions].reverse().map((action) => {
-    const alike = Object.values(action).join(' ');
-    seen.set(alike, (seen.get(alike) ?? 0) + 1);
-    return { ...action, key: `${alike} ${seen.get(alike)}` };
-  }).reverse();
 }
 
 function row({ at, action, target, outcome, address }) {

@@ -29,12 +29,13 @@ use super::deals::DealBody;
 use super::lines::LineBody;
 use super::locks::LockStatusBody;
 use super::skus::SkuBody;
+use crate::actions::{self, ActionBody};
 use crate::api::ReadProblems;
 use crate::app::AppState;
 use crate::auth::App;
 use crate::input::Rfc3339;
 use crate::problem::Problem;
-use crate::sightings::{Action, RefusalCount};
+use crate::sightings::RefusalCount;
 
 /// How many of each kind are told.
 const MAX_SHOWN: usize = 100;
@@ -63,8 +64,11 @@ pub(crate) struct OverviewBody {
     rejections: Vec<RefusalCount>,
     #[schema(value_type = Option<Object>)]
     ledger: Option<Value>,
-    /// What admins did through this server lately, the latest first.
-    actions: Vec<Action>,
+    /// What admins did lately, the latest first.
+    actions: Vec<ActionBody>,
+    /// Whether these are the actions of all servers that share the ledger; otherwise, there is none or it does not answer, they are
+    /// those of this server since it started.
+    actions_of_all: bool,
     more: More,
 }
 
@@ -185,6 +189,7 @@ async fn overview(state: &AppState) -> Result<OverviewBody, StoreError> {
     let (deals, more_deals) = campaigns(store, &all, CampaignKind::Deal).await?;
     let (skus, more_skus) = campaigns(store, &all, CampaignKind::Sku).await?;
     let (lines, more_lines) = lines(store).await?;
+    let (actions, actions_of_all) = actions::latest(state).await;
     let name = |campaign: &Campaign| campaign.name.to_string();
     let group = |campaign: &Campaign| campaign.group.as_ref().map(ToString::to_string);
     Ok(OverviewBody {
@@ -201,7 +206,8 @@ async fn overview(state: &AppState) -> Result<OverviewBody, StoreError> {
         locks: locks(state).await?,
         rejections: state.sightings.refusals(),
         ledger: state.ledger.as_ref().map(crate::ledger::LedgerView::to_json),
-        actions: state.sightings.actions(),
+        actions,
+        actions_of_all,
         more: More { coupons: more_coupons, deals: more_deals, skus: more_skus, lines: more_lines },
     })
 }

@@ -17,6 +17,8 @@ mod dead_letters;
 #[cfg(test)]
 mod deals;
 #[cfg(test)]
+mod diary;
+#[cfg(test)]
 mod edge;
 #[cfg(test)]
 mod events;

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex};
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, Pool};
 
+use super::action::Action;
 use super::dead_letter::{Buried, DeadLetter, DeadLetterId};
 use super::error::LedgerError;
 use super::record::{Record, What};
@@ -46,7 +47,15 @@ pub(super) use self::dialect::{Dialect, Row, Value};
 pub(super) use self::text::{read_text, text};
 
 /// The version of the tables that this program writes.
-pub(super) const SCHEMA_VERSION: i64 = 1;
+pub(super) const SCHEMA_VERSION: i64 = 2;
+
+/// The statements that bring the tables from one version to the next, the first of them from none.
+type Migrations = [&'static str; 2];
+
+/// What tables of that version lack.
+fn pending(migrations: &'static Migrations, found: i64) -> impl Iterator<Item = &'static str> {
+    migrations.iter().copied().skip(usize::try_from(found).unwrap_or(0))
+}
 
 /// A record, and where in the journal it came from.
 #[derive(Clone, Debug)]
@@ -125,6 +134,8 @@ pub(super) trait Book: Send + Sync + 'static {
     fn rewrite<'a>(&'a self, letter: &'a DeadLetter) -> BookFuture<'a, ()>;
     fn erase<'a>(&'a self, user: &'a Name) -> BookFuture<'a, u64>;
     fn purge<'a>(&'a self, known: &'a Known, totals: Totals) -> BookFuture<'a, u64>;
+    fn note_actions<'a>(&'a self, actions: &'a [Action]) -> BookFuture<'a, ()>;
+    fn actions(&self, limit: usize) -> BookFuture<'_, Vec<Action>>;
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
@@ -453,6 +464,26 @@ impl<D: Dialect> Book for SqlBook<D> {
             let removed = D::execute(&mut transaction, remove, &values).await?;
             transaction.commit().await?;
             Ok(removed)
+        })
+    }
+
+    fn note_actions<'a>(&'a self, actions: &'a [Action]) -> BookFuture<'a, ()> {
+        Box::pin(async move {
+            let sql =
+                D::insert_unless_there("lockgate_actions (id, at_us, action, target, outcome, address)", 6);
+            let mut transaction = self.pool.begin().await?;
+            for action in actions {
+                D::execute(&mut transaction, &sql, &action.values()).await?;
+            }
+            Ok(transaction.commit().await?)
+        })
+    }
+
+    fn actions(&self, limit: usize) -> BookFuture<'_, Vec<Action>> {
+        Box::pin(async move {
+            let sql = "SELECT id, at_us, action, target, outcome, address FROM lockgate_actions \
+                 ORDER BY at_us DESC, id DESC LIMIT ?";
+            self.fetch(sql, &[limit_of(limit)]).await?.into_iter().map(Action::read).collect()
         })
     }
 

@@ -6,10 +6,13 @@ use sqlx::mysql::MySqlRow;
 use sqlx::{MySql, MySqlConnection};
 
 use super::dialect::{ask_with, insert_many, marks};
-use super::{Arrival, Dialect, Row, SCHEMA_VERSION, Value, record_values};
+use super::{Arrival, Dialect, Migrations, Row, SCHEMA_VERSION, Value, pending, record_values};
 use crate::store::Campaign;
 
-const SCHEMA: &str = include_str!("../../../migrations/mysql/0001_ledger.sql");
+const MIGRATIONS: Migrations = [
+    include_str!("../../../migrations/mysql/0001_ledger.sql"),
+    include_str!("../../../migrations/mysql/0002_actions.sql"),
+];
 
 /// How many records one statement inserts: always so many while there are, so that one statement is prepared once.
 const AT_ONCE: usize = 1_000;
@@ -80,7 +83,9 @@ async fn migrate_alone(connection: &mut MySqlConnection) -> Result<i64, sqlx::Er
         sqlx::query_scalar("SELECT MAX(version) FROM lockgate_schema").fetch_one(&mut *connection).await?;
     let found = found.unwrap_or(0);
     if found < SCHEMA_VERSION {
-        sqlx::raw_sql(SCHEMA).execute(&mut *connection).await?;
+        for migration in pending(&MIGRATIONS, found) {
+            sqlx::raw_sql(migration).execute(&mut *connection).await?;
+        }
         sqlx::query("REPLACE INTO lockgate_schema VALUES (?)")
             .bind(SCHEMA_VERSION)
             .execute(&mut *connection)

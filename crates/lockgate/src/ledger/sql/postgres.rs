@@ -7,10 +7,13 @@ use sqlx::postgres::PgRow;
 use sqlx::{Connection as _, PgConnection, Postgres};
 
 use super::dialect::{ask_with, marks};
-use super::{Arrival, Dialect, Row, SCHEMA_VERSION, Value, record_values};
+use super::{Arrival, Dialect, Migrations, Row, SCHEMA_VERSION, Value, pending, record_values};
 use crate::store::Campaign;
 
-const SCHEMA: &str = include_str!("../../../migrations/postgres/0001_ledger.sql");
+const MIGRATIONS: Migrations = [
+    include_str!("../../../migrations/postgres/0001_ledger.sql"),
+    include_str!("../../../migrations/postgres/0002_actions.sql"),
+];
 
 /// Two that migrate at once take turns until the transaction ends. The number spells `lockgate`.
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(x'6c6f636b67617465'::bigint)";
@@ -35,7 +38,9 @@ impl Dialect for Postgres {
         sqlx::raw_sql(TAKE_TURNS).execute(&mut *transaction).await?;
         let found = version(&mut transaction).await?.unwrap_or(0);
         if found < SCHEMA_VERSION {
-            sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+            for migration in pending(&MIGRATIONS, found) {
+                sqlx::raw_sql(migration).execute(&mut *transaction).await?;
+            }
             sqlx::raw_sql("CREATE TABLE IF NOT EXISTS lockgate_schema (version BIGINT NOT NULL)")
                 .execute(&mut *transaction)
                 .await?;

@@ -6,10 +6,13 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, Sqlite, SqliteConnection};
 
 use super::dialect::{ask_with, insert_many, marks};
-use super::{Arrival, Dialect, Row, SCHEMA_VERSION, Value, record_values};
+use super::{Arrival, Dialect, Migrations, Row, SCHEMA_VERSION, Value, pending, record_values};
 use crate::store::Campaign;
 
-const SCHEMA: &str = include_str!("../../../migrations/sqlite/0001_ledger.sql");
+const MIGRATIONS: Migrations = [
+    include_str!("../../../migrations/sqlite/0001_ledger.sql"),
+    include_str!("../../../migrations/sqlite/0002_actions.sql"),
+];
 
 /// How many records one statement inserts: enough that the statement itself costs nothing.
 const AT_ONCE: usize = 500;
@@ -34,7 +37,9 @@ impl Dialect for Sqlite {
             .fetch_optional(&mut *transaction)
             .await?;
         if found.unwrap_or(0) < SCHEMA_VERSION {
-            sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+            for migration in pending(&MIGRATIONS, found.unwrap_or(0)) {
+                sqlx::raw_sql(migration).execute(&mut *transaction).await?;
+            }
             sqlx::raw_sql("DELETE FROM lockgate_schema").execute(&mut *transaction).await?;
             sqlx::query("INSERT INTO lockgate_schema VALUES (?)")
                 .bind(SCHEMA_VERSION)
