@@ -19,6 +19,9 @@ const SECONDS: [f64; 16] =
 const SECONDS_IN_LINE: [f64; 12] =
     [1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0];
 
+/// From a caller alone to as many as one call takes.
+const CALLERS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
+
 /// Everything that has been counted. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Metrics(PrometheusHandle);
@@ -61,6 +64,8 @@ impl Metrics {
 
 fn recorder() -> Result<PrometheusRecorder, BuildError> {
     let in_line = Matcher::Full("lockgate_line_wait_seconds".to_owned());
+    let in_a_call = Matcher::Full("lockgate_stock_batch_size".to_owned());
     let builder = PrometheusBuilder::new().set_buckets(&SECONDS)?;
-    Ok(builder.set_buckets_for_metric(in_line, &SECONDS_IN_LINE)?.build_recorder())
+    let builder = builder.set_buckets_for_metric(in_line, &SECONDS_IN_LINE)?;
+    Ok(builder.set_buckets_for_metric(in_a_call, &CALLERS)?.build_recorder())
 }

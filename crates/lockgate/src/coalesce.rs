@@ -44,6 +44,8 @@ pub(crate) trait Operation: Send + Sync + 'static {
     type Said: Send + 'static;
     /// What is wished for: callers who want one thing do not crowd out those who want another.
     type Wanted: Clone + Eq + Hash + Send + 'static;
+    /// What counts its calls.
+    type Meter: Meter<Self::Said>;
     /// Tells its slots from those of the other operations.
     const NUMBER: u16;
     /// Whether one call can be about different things.
@@ -68,6 +70,22 @@ pub(crate) trait Operation: Send + Sync + 'static {
     ) -> Answer<'a, Vec<Self::Said>>;
 }
 
+/// Counts what comes of calls: per call, not per wish.
+pub(crate) trait Meter<S>: Default + Send + Sync + 'static {
+    /// These were the answers of one call.
+    fn count(&self, answers: &[S]);
+
+    /// A call for so many wishes was answered after that time. Not said of stores that answer at once.
+    fn time(&self, wishes: usize, took: Duration);
+}
+
+/// Nothing is counted.
+impl<S> Meter<S> for () {
+    fn count(&self, _: &[S]) {}
+
+    fn time(&self, _: usize, _: Duration) {}
+}
+
 /// What all queues of a gate have in common.
 #[derive(Clone)]
 pub(crate) struct Rules {
@@ -87,13 +105,20 @@ impl Rules {
 pub(crate) struct Queues<O: Operation> {
     store: Arc<dyn Store>,
     rules: Rules,
+    meter: Arc<O::Meter>,
     /// By the number of the partition.
     by_partition: RwLock<Vec<Option<Arc<Queue<O>>>>>,
 }
 
 impl<O: Operation> Queues<O> {
     pub(crate) fn new(store: &Arc<dyn Store>, rules: &Rules) -> Self {
-        Self { store: Arc::clone(store), rules: rules.clone(), by_partition: RwLock::default() }
+        let (meter, by_partition) = (Arc::default(), RwLock::default());
+        Self { store: Arc::clone(store), rules: rules.clone(), meter, by_partition }
+    }
+
+    /// For what is asked of the store elsewhere and counts all the same.
+    pub(crate) fn meter(&self) -> &O::Meter {
+        &self.meter
     }
 
     /// Asks the store, alone or together with others.
@@ -101,6 +126,7 @@ impl<O: Operation> Queues<O> {
         if self.store.answers_at_once() {
             let sending = Sending::that_cannot_get_lost();
             let mut answers = O::call(self.store.as_ref(), &sending, std::slice::from_ref(&wish)).await?;
+            self.meter.count(&answers);
             return answers.pop().ok_or_else(no_answer);
         }
         let partition = usize::from(self.store.partition_of(O::home(O::wanted(&wish))));
@@ -116,7 +142,11 @@ impl<O: Operation> Queues<O> {
         let mut queues = self.by_partition.write().unwrap_or_else(PoisonError::into_inner);
         let length = queues.len().max(partition + 1);
         queues.resize_with(length, || None);
-        let new = || Arc::new(Queue::new(Arc::clone(&self.store), self.rules.clone()));
+        let new = || {
+            let (store, rules, meter) =
+                (Arc::clone(&self.store), self.rules.clone(), Arc::clone(&self.meter));
+            Arc::new(Queue::new(store, rules, meter))
+        };
         Arc::clone(queues[partition].get_or_insert_with(new))
     }
 }
@@ -125,6 +155,7 @@ impl<O: Operation> Queues<O> {
 struct Queue<O: Operation> {
     store: Arc<dyn Store>,
     rules: Rules,
+    meter: Arc<O::Meter>,
     state: Mutex<State<O>>,
 }
 
@@ -162,7 +193,7 @@ enum Entered<O: Operation> {
 }
 
 impl<O: Operation> Queue<O> {
-    fn new(store: Arc<dyn Store>, rules: Rules) -> Self {
+    fn new(store: Arc<dyn Store>, rules: Rules, meter: Arc<O::Meter>) -> Self {
         let free = (0..UNDER_WAY).map(|slot| Slot { slot: O::NUMBER * UNDER_WAY + slot, next_number: 1 });
         let state = State {
             free: free.collect(),
@@ -171,7 +202,7 @@ impl<O: Operation> Queue<O> {
             count: 0,
             call_time: Duration::from_millis(1),
         };
-        Self { store, rules, state: Mutex::new(state) }
+        Self { store, rules, meter, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<O>> {
@@ -329,15 +360,18 @@ struct Turn<O: Operation> {
 
 impl<O: Operation> Turn<O> {
     async fn call(&mut self, wishes: &[O::Wish]) -> Result<Vec<O::Said>, StoreError> {
-        let Queue { store, rules, .. } = &*self.queue;
+        let Queue { store, rules, meter, .. } = &*self.queue;
         let sending = Sending { process: rules.process, slot: self.slot.slot, number: self.slot.next_number };
         self.slot.next_number += 1;
         let asked_at = rules.clock.monotonic();
         let answers = O::call(store.as_ref(), &sending, wishes).await;
         let answers = answers.inspect_err(|why| self.queue.turn_all_away(why))?;
+        let took = rules.clock.monotonic().since(asked_at);
         if wishes.len() > 1 {
-            self.queue.lock().call_time = rules.clock.monotonic().since(asked_at);
+            self.queue.lock().call_time = took;
         }
+        meter.time(wishes.len(), took);
+        meter.count(&answers);
         if answers.len() == wishes.len() { Ok(answers) } else { Err(no_answer()) }
     }
 

@@ -30,6 +30,7 @@ mod counter;
 mod coupon;
 mod deal;
 mod hold;
+mod metrics;
 pub(crate) mod operation;
 mod order;
 

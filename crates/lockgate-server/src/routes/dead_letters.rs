@@ -134,8 +134,8 @@ async fn get_dead_letters(
     let Query(OfCampaign { campaign }) = which.map_err(|_| only("campaign"))?;
     let of = campaign.as_deref().map(campaign_called).transpose()?;
     let ledger = view(&state)?.ledger();
-    let letters = ledger.oldest_dead_letters(of.as_ref(), MAX_LISTED).await.map_err(away)?;
-    let all = ledger.count_dead_letters(of.as_ref()).await.map_err(away)?;
+    let letters = ledger.oldest_dead_letters(of.as_ref(), MAX_LISTED).await.map_err(|why| away(&why))?;
+    let all = ledger.count_dead_letters(of.as_ref()).await.map_err(|why| away(&why))?;
     let more = all.saturating_sub(letters.len() as u64);
     let dead_letters = letters.into_iter().map(DeadLetterBody::new).collect();
     Ok(JsonBody(DeadLettersBody { dead_letters, more }))
@@ -158,7 +158,8 @@ async fn replay_dead_letters(
             .ok_or_else(|| Problem::invalid("after", "must be the `next` of an answer"))
     });
     let view = view(&state)?;
-    let letters = view.ledger().dead_letters_after(after.transpose()?, MAX_REPLAYED).await.map_err(away)?;
+    let letters =
+        view.ledger().dead_letters_after(after.transpose()?, MAX_REPLAYED).await.map_err(|why| away(&why))?;
     let mut body = ReplayedBody::default();
     if letters.len() == MAX_REPLAYED {
         body.next = letters.last().map(|letter| letter.id().to_string());
@@ -171,7 +172,7 @@ async fn replay_dead_letters(
             Err(why) if stays(&why) => {
                 body.refused.push(RefusedLetter { id: letter.id().to_string(), why: why.to_string() });
             }
-            Err(why) => return Err(away(why)),
+            Err(why) => return Err(away(&why)),
         }
     }
     view.look_again();
@@ -192,7 +193,7 @@ async fn replay_dead_letter(
     let (view, letter) = find(&state, &letter).await?;
     let is_written = view.ledger().replay(&letter).await.map_err(|why| {
         if !stays(&why) {
-            return away(why);
+            return away(&why);
         }
         let detail = format!("{why}. The letter stays; nothing has changed.");
         Problem::new(StatusCode::CONFLICT, "still-refused", "It is refused again", detail)
@@ -212,7 +213,7 @@ async fn discard_dead_letter(
     TextOf(letter): TextOf,
 ) -> Result<StatusCode, Problem> {
     let (view, letter) = find(&state, &letter).await?;
-    let is_removed = view.ledger().discard(&letter).await.map_err(away)?;
+    let is_removed = view.ledger().discard(&letter).await.map_err(|why| away(&why))?;
     gone(view, is_removed)
 }
 
@@ -232,7 +233,7 @@ fn view(state: &AppState) -> Result<&LedgerView, Problem> {
 async fn find<'a>(state: &'a AppState, letter: &str) -> Result<(&'a LedgerView, DeadLetter), Problem> {
     let view = view(state)?;
     let id = DeadLetterId::parse(letter).ok_or_else(unknown)?;
-    let letter = view.ledger().dead_letter(id).await.map_err(away)?;
+    let letter = view.ledger().dead_letter(id).await.map_err(|why| away(&why))?;
     Ok((view, letter.ok_or_else(unknown)?))
 }
 
@@ -258,7 +259,7 @@ fn stays(why: &LedgerError) -> bool {
 }
 
 /// The database does not answer.
-fn away(why: LedgerError) -> Problem {
+fn away(why: &LedgerError) -> Problem {
     tracing::warn!(%why, "the ledger did not answer");
     Problem::unavailable("The ledger's database does not answer; the server's log says why. Try again.")
 }

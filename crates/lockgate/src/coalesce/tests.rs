@@ -247,7 +247,10 @@ fn waiter(coupon: &str, user: usize) -> Waiter<Issuing> {
 
 fn empty_state<O: super::Operation>() -> State<O> {
     let rules = Rules { process: Token::random(), clock: Clock::fake(), max_waiting: 10 };
-    Queue::<O>::new(Arc::new(MemoryStore::new(Clock::fake())), rules).state.into_inner().unwrap()
+    Queue::<O>::new(Arc::new(MemoryStore::new(Clock::fake())), rules, Arc::default())
+        .state
+        .into_inner()
+        .unwrap()
 }
 
 #[tokio::test]

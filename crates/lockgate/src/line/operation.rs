@@ -38,6 +38,7 @@ macro_rules! operations {
                 type Wish = LineWish<$wish>;
                 type Said = Said<$said>;
                 type Wanted = KnownLine;
+                type Meter = ();
                 const NUMBER: u16 = $number;
                 const MIXES: bool = false;
                 const MOST: usize = MAX_LINE_CALL;

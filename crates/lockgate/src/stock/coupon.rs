@@ -8,6 +8,7 @@ use super::campaign::pass_methods;
 use super::campaign::{Handle, campaign_methods};
 use super::hold::{Hold, Reservation};
 use super::{Counter, HoldId, Issue};
+use crate::coalesce::Meter as _;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{Campaign, CampaignKind, IssueWish, Sending};
@@ -91,7 +92,10 @@ impl Coupon {
         let wish =
             |user: &Name| IssueWish { coupon: self.handle.campaign.clone(), user: user.clone(), pass: None };
         let wishes: Vec<_> = users.iter().map(wish).collect();
-        self.handle.counter.store().coupon_issue(&Sending::once(), &wishes).await
+        let counter = &self.handle.counter;
+        let answers = counter.store().coupon_issue(&Sending::once(), &wishes).await?;
+        counter.issuing.meter().count(&answers);
+        Ok(answers)
     }
 
     /// Puts one aside for `user`, for at most `ttl`: see [`Hold`].

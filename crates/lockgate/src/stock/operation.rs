@@ -1,5 +1,6 @@
 //! The operations whose callers share calls.
 
+use super::metrics::Metrics;
 use crate::coalesce::Operation;
 use crate::key::Name;
 use crate::store::{
@@ -8,7 +9,7 @@ use crate::store::{
 };
 
 macro_rules! operations {
-    ($($operation:ident = $number:literal: $wish:ty => $said:ty, $method:ident, $campaign:ident;)+) => {
+    ($($operation:ident = $number:literal: $wish:ty => $said:ty, $method:ident, $campaign:ident, $meter:ty;)+) => {
         $(
             pub(crate) struct $operation;
 
@@ -16,6 +17,7 @@ macro_rules! operations {
                 type Wish = $wish;
                 type Said = $said;
                 type Wanted = Campaign;
+                type Meter = $meter;
                 const NUMBER: u16 = $number;
 
                 fn wanted(wish: &Self::Wish) -> &Campaign {
@@ -39,11 +41,11 @@ macro_rules! operations {
 }
 
 operations! {
-    Issuing = 0: IssueWish => Issue, coupon_issue, coupon;
-    Purchasing = 1: PurchaseWish => Purchase, deal_purchase, deal;
-    Holding = 2: HoldWish => HoldPlace, hold_place, campaign;
-    Settling = 3: SettleWish => HoldSettle, hold_settle, campaign;
-    Revoking = 4: RevokeWish => Revoke, grant_revoke, campaign;
+    Issuing = 0: IssueWish => Issue, coupon_issue, coupon, Metrics<Issue>;
+    Purchasing = 1: PurchaseWish => Purchase, deal_purchase, deal, Metrics<Purchase>;
+    Holding = 2: HoldWish => HoldPlace, hold_place, campaign, Metrics<HoldPlace>;
+    Settling = 3: SettleWish => HoldSettle, hold_settle, campaign, Metrics<HoldSettle>;
+    Revoking = 4: RevokeWish => Revoke, grant_revoke, campaign, ();
 }
 
 pub(crate) struct Ordering;
@@ -52,6 +54,7 @@ impl Operation for Ordering {
     type Wish = OrderWish;
     type Said = OrderPlace;
     type Wanted = Campaign;
+    type Meter = Metrics<OrderPlace>;
     const NUMBER: u16 = 5;
 
     fn wanted(wish: &OrderWish) -> &Campaign {

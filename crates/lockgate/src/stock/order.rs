@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::campaign::{Handle, campaign_methods};
 use super::{Counter, OrderPlace, OrderStatus};
+use crate::coalesce::Meter as _;
 use crate::error::StoreError;
 use crate::key::Name;
 use crate::store::{Campaign, CampaignKind, OrderItem, OrderWish, Token};
@@ -125,7 +126,9 @@ impl Order {
     pub async fn place(&self) -> Result<OrderPlace, StoreError> {
         let wish = self.wish()?;
         if across::is_across(self.counter.store(), &wish) {
-            return across::place(&self.counter, wish, self.id.is_some()).await;
+            let answer = across::place(&self.counter, wish, self.id.is_some()).await?;
+            self.counter.ordering.meter().count(std::slice::from_ref(&answer));
+            return Ok(answer);
         }
         self.counter.ordering.ask(wish).await
     }

@@ -50,6 +50,8 @@ mod shop;
 #[cfg(test)]
 mod stock_crowd;
 #[cfg(test)]
+mod stock_metrics;
+#[cfg(test)]
 mod stock_model;
 #[cfg(test)]
 mod truth;
