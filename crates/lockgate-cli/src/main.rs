@@ -33,7 +33,12 @@ enum Command {
     Audit(commands::audit::Audit),
     Recover(commands::recover::Recover),
     Ledger(commands::ledger::LedgerCommand),
-    Line(commands::line::LineCommand),
+    Coupons(commands::coupons::Coupons),
+    Deals(commands::deals::Deals),
+    #[command(alias = "line")]
+    Lines(commands::lines::Lines),
+    Locks(commands::locks::Locks),
+    Actions(commands::actions::Actions),
     Bench(commands::bench::Bench),
     Health(commands::health::Health),
 }
@@ -59,7 +64,11 @@ fn run(cli: Cli) -> commands::Outcome {
         Command::Audit(audit) => audit.run(),
         Command::Recover(recover) => recover.run(),
         Command::Ledger(ledger) => ledger.run(),
-        Command::Line(line) => line.run(),
+        Command::Coupons(coupons) => coupons.run(),
+        Command::Deals(deals) => deals.run(),
+        Command::Lines(lines) => lines.run(),
+        Command::Locks(locks) => locks.run(),
+        Command::Actions(actions) => actions.run(),
         Command::Bench(bench) => bench.run(),
         Command::Health(health) => health.run(),
     }

@@ -9,13 +9,15 @@ mod bench;
 #[cfg(test)]
 mod dashboard;
 #[cfg(test)]
+mod draw;
+#[cfg(test)]
 mod edge;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
-mod line;
-#[cfg(test)]
 mod old_redis;
+#[cfg(test)]
+mod operator;
 #[cfg(test)]
 mod outage;
 #[cfg(test)]

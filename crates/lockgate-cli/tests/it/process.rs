@@ -75,7 +75,7 @@ impl ServerProcess {
         // The welcome ends with the example of how to issue.
         while !welcome.contains("/issues") && stdout.read_line(&mut welcome).unwrap() > 0 {}
         let url =
-            welcome.split_whitespace().find(|word| word.starts_with("http://")).unwrap_or("none").to_owned();
+            welcome.split_whitespace().find(|word| word.starts_with("http")).unwrap_or("none").to_owned();
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(20)))

@@ -424,7 +424,7 @@ async fn nobody_admitted(line: &Line) -> Result<Problem, Problem> {
     })
 }
 
-/// All that is needed to compute the order of those who came early again, as `lockgate line verify` reads it.
+/// All that is needed to compute the order of those who came early again, as `lockgate lines verify` reads it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditBody {
     line: String,
@@ -467,7 +467,7 @@ impl AuditBody {
     get, path = "/v1/lines/{id}/audit", tag = "lines", security((), ("app" = [])),
     params(Id),
     responses(
-        (status = 200, description = "For `lockgate line verify`.", body = AuditBody),
+        (status = 200, description = "For `lockgate lines verify`.", body = AuditBody),
         UnknownLine, NotDrawn, ReadProblems,
     ),
 )]

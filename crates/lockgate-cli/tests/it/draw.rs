@@ -52,20 +52,20 @@ async fn an_order_is_published_and_verified() {
     let redis = Redis::start(Persistence::Off).unwrap();
     drawn(&redis.url()).await;
     let store = ["--store", &redis.url()];
-    let commitment = text(&[&["line", "commitment", "concert"], &store[..]].concat());
+    let commitment = text(&[&["lines", "commitment", "concert"], &store[..]].concat());
     let commitment = commitment.trim();
-    let audit = text(&[&["line", "audit", "concert"], &store[..]].concat());
+    let audit = text(&[&["lines", "audit", "concert"], &store[..]].concat());
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("audit.json");
     std::fs::write(&file, &audit).unwrap();
     let shown = file.to_str().unwrap();
 
     let verified =
-        text(&["line", "verify", shown, "--commitment", commitment, "--user", "user-3", "--user", "nobody"]);
+        text(&["lines", "verify", shown, "--commitment", commitment, "--user", "user-3", "--user", "nobody"]);
     assert!(verified.contains("11 people came early") && verified.contains("the order holds"), "{verified}");
     assert!(verified.contains("user-3: came as number 4, stood at place "), "{verified}");
     assert!(verified.contains("nobody: did not come early"), "{verified}");
-    let json: Value = serde_json::from_str(&text(&["line", "verify", shown, "--json"])).unwrap();
+    let json: Value = serde_json::from_str(&text(&["lines", "verify", shown, "--json"])).unwrap();
     assert_eq!((json["holds"].as_bool(), json["commitment_compared"].as_bool()), (Some(true), Some(false)));
     let mut order: Vec<_> =
         json["order"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect();
@@ -78,11 +78,11 @@ async fn an_order_is_published_and_verified() {
     let users = (0..10).map(|user| format!("user-{user}")).chain(["last".to_owned()]);
     value["users"] = users.collect();
     write(&file, &value);
-    text(&["line", "verify", shown, "--commitment", commitment]);
+    text(&["lines", "verify", shown, "--commitment", commitment]);
     // One of them came a little earlier, they say.
     value["users"].as_array_mut().unwrap().swap(0, 1);
     write(&file, &value);
-    assert!(refusal(&["line", "verify", shown]).contains("the list of arrivals"), "not noticed");
+    assert!(refusal(&["lines", "verify", shown]).contains("the list of arrivals"), "not noticed");
 }
 
 #[test]
@@ -90,15 +90,16 @@ fn what_cannot_be_verified_is_refused_with_a_reason() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("audit.json");
     let shown = file.to_str().unwrap();
+    // Its old name still goes.
     assert!(refusal(&["line", "verify", shown]).contains("cannot read"));
     for wrong in ["", "[]", "{}", r#"{"line": ""}"#, r#"{"line": "a", "commitment": "12"}"#] {
         std::fs::write(&file, wrong).unwrap();
-        let why = refusal(&["line", "verify", shown]);
-        assert!(why.contains("is not what `lockgate line audit` prints"), "{wrong}: {why}");
+        let why = refusal(&["lines", "verify", shown]);
+        assert!(why.contains("is not what `lockgate lines audit` prints"), "{wrong}: {why}");
     }
     let redis = Redis::start(Persistence::Off).unwrap();
-    let why = refusal(&["line", "commitment", "concert", "--store", &redis.url()]);
+    let why = refusal(&["lines", "commitment", "concert", "--store", &redis.url()]);
     assert!(why.contains("no line concert with a pre-queue"), "{why}");
-    let why = refusal(&["line", "audit", "concert", "--store", &redis.url()]);
+    let why = refusal(&["lines", "audit", "concert", "--store", &redis.url()]);
     assert!(why.contains("nothing to verify"), "{why}");
 }

@@ -1,9 +1,9 @@
-//! `lockgate line`: the proof of a draw, and its verification by anybody.
+//! `lockgate lines commitment|audit|verify`: the proof of a draw, and its verification by anybody.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use lockgate::key::Name;
 use lockgate::line::Audit;
 use lockgate::line::draw::{Hash256, leaf};
@@ -12,35 +12,8 @@ use serde_json::{Value, json};
 use super::places::StorePlace;
 use super::{Failure, Outcome, runtime};
 
-/// Publish and verify the order in which those who came early to a line were admitted.
 #[derive(Debug, Args)]
-pub(crate) struct LineCommand {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Print the commitment of a line, to be published before anybody comes
-    Commitment(OfStore),
-    /// Print all that is needed to verify the order, to be published when the line is open
-    Audit(OfStore),
-    /// Compute the order again from what was published, and say whether it is the one that was committed to
-    Verify(Verify),
-}
-
-impl LineCommand {
-    pub(crate) fn run(self) -> Outcome {
-        match self.what {
-            What::Commitment(line) => runtime()?.block_on(line.print_commitment()),
-            What::Audit(line) => runtime()?.block_on(line.print_audit()),
-            What::Verify(verify) => verify.run(),
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-struct OfStore {
+pub(crate) struct OfStore {
     #[command(flatten)]
     store: StorePlace,
 
@@ -49,7 +22,15 @@ struct OfStore {
 }
 
 impl OfStore {
-    async fn print_commitment(self) -> Outcome {
+    pub(crate) fn print_commitment(self) -> Outcome {
+        runtime()?.block_on(self.commitment())
+    }
+
+    pub(crate) fn print_audit(self) -> Outcome {
+        runtime()?.block_on(self.audit())
+    }
+
+    async fn commitment(self) -> Outcome {
         let gate = self.store.open().await?;
         let commitment = gate.line(&self.line)?.commitment().await?;
         let commitment = commitment.ok_or_else(|| {
@@ -59,7 +40,7 @@ impl OfStore {
         Ok(())
     }
 
-    async fn print_audit(self) -> Outcome {
+    async fn audit(self) -> Outcome {
         let gate = self.store.open().await?;
         let audit = gate.line(&self.line)?.audit().await?.ok_or_else(|| {
             format!(
@@ -87,8 +68,8 @@ fn published(audit: &Audit) -> Value {
 }
 
 #[derive(Debug, Args)]
-struct Verify {
-    /// What `lockgate line audit` has printed; in the place of `arrivals`, it may have the `users` themselves
+pub(crate) struct Verify {
+    /// What `lockgate lines audit` has printed; in the place of `arrivals`, it may have the `users` themselves
     file: PathBuf,
 
     /// The commitment as it was published before: without it, the file is only compared with itself
@@ -105,12 +86,12 @@ struct Verify {
 }
 
 impl Verify {
-    fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> Outcome {
         let shown = self.file.display();
         let text =
             std::fs::read_to_string(&self.file).map_err(|why| format!("cannot read {shown}: {why}"))?;
         let audit =
-            read(&text).map_err(|why| format!("{shown} is not what `lockgate line audit` prints: {why}"))?;
+            read(&text).map_err(|why| format!("{shown} is not what `lockgate lines audit` prints: {why}"))?;
         let commitment = self.commitment.as_deref().map(|text| hash("--commitment", text)).transpose()?;
         let order =
             audit.verify(commitment.as_ref()).map_err(|why| format!("the order does not hold: {why}"))?;
