@@ -39,8 +39,11 @@ enum Command {
     Lines(commands::lines::Lines),
     Locks(commands::locks::Locks),
     Actions(commands::actions::Actions),
+    Demo(commands::demo::Demo),
     Bench(commands::bench::Bench),
     Health(commands::health::Health),
+    Completions(commands::completions::Completions),
+    Man(commands::man::Man),
 }
 
 fn main() -> ExitCode {
@@ -69,8 +72,11 @@ fn run(cli: Cli) -> commands::Outcome {
         Command::Lines(lines) => lines.run(),
         Command::Locks(locks) => locks.run(),
         Command::Actions(actions) => actions.run(),
+        Command::Demo(demo) => demo.run(),
         Command::Bench(bench) => bench.run(),
         Command::Health(health) => health.run(),
+        Command::Completions(completions) => completions.run(Cli::command()),
+        Command::Man(man) => man.run(Cli::command()),
     }
 }
 

@@ -1,13 +1,11 @@
 //! `lockgate audit`: is everything that was decided written down?
 
-use std::io::Write;
-
 use clap::Args;
 use lockgate::ledger::{Audit as Found, CampaignAudit, Light};
 use serde_json::{Value, json};
 
 use super::places::{LedgerPlace, StorePlace};
-use super::{Outcome, runtime};
+use super::{Outcome, print, runtime};
 
 /// Compare the store with the ledger: granted = persisted + in flight + dead letters, for every campaign. Ends with 1 when
 /// something is missing or was decided twice.
@@ -31,8 +29,7 @@ impl Audit {
             Ok::<_, super::Failure>(ledger.audit(gate.store().as_ref()).await?)
         })?;
         let text = if self.json { format!("{:#}\n", to_json(&found)) } else { to_text(&found) };
-        // Whoever has stopped reading does not want to know.
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        print(&text);
         match found.light() {
             Light::Red => {
                 Err("the audit is red; docs/operations.md says what to do about each column".into())

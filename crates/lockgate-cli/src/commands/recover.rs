@@ -1,13 +1,11 @@
 //! `lockgate recover`: the way back when the store has forgotten something.
 
-use std::io::Write;
-
 use clap::Args;
 use lockgate::ledger::{Recovered, Recovery};
 use serde_json::{Value, json};
 
 use super::places::{LedgerPlace, StorePlace};
-use super::{Outcome, runtime};
+use super::{Outcome, print, runtime};
 
 /// Open every campaign that is recovering; where the store has forgotten something, build it anew from the ledger and the
 /// journal, and say what is lost.
@@ -31,8 +29,7 @@ impl Recover {
             Ok::<_, super::Failure>(ledger.recover(gate.store().as_ref()).await?)
         })?;
         let text = if self.json { format!("{:#}\n", to_json(&recovery)) } else { to_text(&recovery) };
-        // Whoever has stopped reading does not want to know.
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        print(&text);
         match recovery.failed.first() {
             Some((_, why)) => {
                 Err(format!("{} campaigns stay as they are; the first: {why}", recovery.failed.len()).into())

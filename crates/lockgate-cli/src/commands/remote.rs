@@ -8,7 +8,6 @@ mod problem;
 mod tls;
 mod token;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use ureq::http::{Method, Request};
 use self::problem::{cannot_reach, sentence};
 pub(crate) use self::token::Hidden;
 use self::token::Shown;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, print};
 
 /// Where the server is, and what it is shown.
 #[derive(Debug, Args)]
@@ -244,11 +243,6 @@ impl Remote {
         print(&format!("{}\n", for_people(&overview[kind], more)));
         Ok(())
     }
-}
-
-/// Whoever has stopped reading does not want to know.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -7,7 +7,11 @@ mod bad_days;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod completions;
+#[cfg(test)]
 mod dashboard;
+#[cfg(test)]
+mod demo;
 #[cfg(test)]
 mod draw;
 #[cfg(test)]

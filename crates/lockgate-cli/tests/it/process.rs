@@ -1,9 +1,10 @@
 //! Runs the binary.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lockgate::line::pass::PassKeys;
@@ -37,13 +38,24 @@ pub(crate) fn lockgate(arguments: &[&str]) -> Command {
 pub(crate) fn run(arguments: &[&str]) -> Output {
     let mut command = lockgate(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Read while it runs: a pipe that is full would hold it up.
+    let (stdout, stderr) = (read_all(child.stdout.take().unwrap()), read_all(child.stderr.take().unwrap()));
     let ended = eventually(Duration::from_secs(60), || child.try_wait().unwrap().is_some());
     if !ended {
         child.kill().unwrap();
     }
-    let output = child.wait_with_output().unwrap();
+    let status = child.wait().unwrap();
+    let output = Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() };
     assert!(ended, "`lockgate {}` did not end: {output:?}", arguments.join(" "));
     output
+}
+
+fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        from.read_to_end(&mut all).unwrap();
+        all
+    })
 }
 
 /// A server that was started for one test. Killed when the test ends, however it ends.
