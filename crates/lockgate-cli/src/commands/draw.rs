@@ -10,7 +10,7 @@ use lockgate::line::draw::{Hash256, leaf};
 use serde_json::{Value, json};
 
 use super::places::StorePlace;
-use super::{Failure, Outcome, runtime};
+use super::{Failure, Outcome, print, runtime};
 
 #[derive(Debug, Args)]
 pub(crate) struct OfStore {
@@ -19,6 +19,10 @@ pub(crate) struct OfStore {
 
     /// The line
     line: String,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl OfStore {
@@ -36,7 +40,10 @@ impl OfStore {
         let commitment = commitment.ok_or_else(|| {
             format!("there is no line {} with a pre-queue; open it with one first", self.line)
         })?;
-        println!("{commitment}");
+        print(&match self.json {
+            true => format!("{}\n", json!({ "line": self.line, "commitment": commitment.to_string() })),
+            false => format!("{commitment}\n"),
+        });
         Ok(())
     }
 

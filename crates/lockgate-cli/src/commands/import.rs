@@ -9,10 +9,11 @@ use clap::Args;
 use lockgate::key::Name;
 use lockgate::stock::{Coupon, Issue};
 use lockgate::store::MAX_BATCH;
+use serde_json::json;
 use sqlx::Row;
 
 use super::places::StorePlace;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
@@ -32,6 +33,10 @@ pub(crate) struct Import {
     /// The database of --query: sqlite:<file>, postgres://… or mysql://…
     #[arg(long, requires = "query", value_name = "URL")]
     db: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -78,7 +83,11 @@ impl Import {
             );
         }
         let tally = issue_all(&coupon, &users).await?;
-        println!("{} users: {} were given one, {} had one before", users.len(), tally.issued, tally.had_one);
+        let (users, Tally { issued, had_one }) = (users.len(), tally);
+        print(&match self.json {
+            true => format!("{}\n", json!({ "users": users, "issued": issued, "had_one": had_one })),
+            false => format!("{users} users: {issued} were given one, {had_one} had one before\n"),
+        });
         Ok(())
     }
 }

@@ -7,11 +7,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use lockgate::clock::Timestamp;
 use lockgate::key::Name;
 use lockgate::ledger::{DeadLetter, Ledger, Winner};
+use lockgate::store::Campaign;
 use serde_json::json;
 
 use super::import::Import;
 use super::places::{CampaignPlace, LedgerPlace, StorePlace};
-use super::{Failure, Outcome, runtime};
+use super::{Failure, Outcome, print, runtime};
 
 /// Export winners, import, erase users, apply retention, look after dead letters.
 #[derive(Debug, Args)]
@@ -132,6 +133,10 @@ struct Erase {
 
     /// The user's id
     user: String,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Erase {
@@ -141,12 +146,19 @@ impl Erase {
         for campaign in &erasure.kept {
             eprintln!("{campaign:?}: the embedded store keeps the user in its journal");
         }
+        let called = |campaigns: &[Campaign]| campaigns.iter().map(Campaign::called).collect::<Vec<_>>();
+        let (kept, held) = (called(&erasure.kept), called(&erasure.held));
+        if self.json {
+            print(&format!("{}\n", json!({ "rows": erasure.rows, "kept": kept, "held": held })));
+        }
         if let Some(held) = erasure.held.first() {
             return Err(
                 format!("something of {held:?} is held for the user; settle it, and erase again").into()
             );
         }
-        println!("{} rows have no user any more", erasure.rows);
+        if !self.json {
+            print(&format!("{} rows have no user any more\n", erasure.rows));
+        }
         Ok(())
     }
 }
@@ -165,6 +177,10 @@ struct Purge {
     /// Only if it has not changed for so many days
     #[arg(long, default_value_t = 30, value_name = "DAYS")]
     older_than_days: u32,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Purge {
@@ -172,7 +188,10 @@ impl Purge {
         let (gate, ledger) = (self.store.open().await?, self.ledger.open().await?);
         let age = Duration::from_secs(u64::from(self.older_than_days) * 24 * 60 * 60);
         let rows = ledger.purge(gate.store().as_ref(), &self.campaign.campaign()?, age).await?;
-        println!("{rows} rows are removed");
+        print(&match self.json {
+            true => format!("{}\n", json!({ "rows": rows })),
+            false => format!("{rows} rows are removed\n"),
+        });
         Ok(())
     }
 }
@@ -193,7 +212,7 @@ impl DeadLetters {
         let mut out = BufWriter::new(std::io::stdout());
         for letter in all_letters(&ledger).await? {
             let DeadLetter { partition, position, rev, reason, content, is_conflict, .. } = &letter;
-            let campaign = letter.campaign.as_ref().map(lockgate::store::Campaign::called);
+            let campaign = letter.campaign.as_ref().map(Campaign::called);
             if self.json {
                 let line = json!({
                     "partition": partition, "position": position.to_string(), "campaign": campaign, "rev": rev,
@@ -225,6 +244,10 @@ struct Letters {
     /// All of them
     #[arg(long, conflicts_with = "campaign", required_unless_present = "campaign")]
     all: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Letters {
@@ -235,7 +258,7 @@ impl Letters {
         let ledger = self.ledger.open().await?;
         let (mut done, mut refused) = (0, 0);
         for letter in all_letters(&ledger).await? {
-            let called = letter.campaign.as_ref().map(lockgate::store::Campaign::called);
+            let called = letter.campaign.as_ref().map(Campaign::called);
             if self.campaign.is_some() && self.campaign != called {
                 continue;
             }
@@ -247,7 +270,10 @@ impl Letters {
                 }
             }
         }
-        println!("{done} dead letters are gone, {refused} stay");
+        print(&match self.json {
+            true => format!("{}\n", json!({ "gone": done, "stay": refused })),
+            false => format!("{done} dead letters are gone, {refused} stay\n"),
+        });
         if refused > 0 { Err("some dead letters stay".into()) } else { Ok(()) }
     }
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 use ureq::http::{Method, Request};
 
 use self::problem::{cannot_reach, sentence};
+pub(crate) use self::tls::trusting;
 pub(crate) use self::token::Hidden;
 use self::token::Shown;
 use super::{Failure, Outcome, print};
@@ -164,7 +165,7 @@ impl Remote {
             .max_redirects(0)
             .max_redirects_will_error(false);
         if place.server.starts_with("https://") {
-            config = config.tls_config(tls::trusting(place.ca.as_deref())?);
+            config = config.tls_config(trusting(place.ca.as_deref())?);
         }
         Ok(Self { agent: config.build().into(), place })
     }

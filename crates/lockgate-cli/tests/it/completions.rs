@@ -12,7 +12,7 @@ fn text(arguments: &[&str]) -> String {
 }
 
 /// The commands of `lockgate … --help`, as people read them.
-fn commands(path: &[&str]) -> Vec<String> {
+pub(crate) fn commands(path: &[&str]) -> Vec<String> {
     let help = text(&[path, &["--help"]].concat());
     let Some((_, listed)) = help.split_once("Commands:\n") else { return Vec::new() };
     let names = listed.lines().take_while(|line| line.starts_with("  "));

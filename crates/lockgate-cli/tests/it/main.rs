@@ -17,6 +17,8 @@ mod draw;
 #[cfg(test)]
 mod edge;
 #[cfg(test)]
+mod exit_codes;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod old_redis;

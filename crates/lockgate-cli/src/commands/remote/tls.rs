@@ -8,7 +8,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use crate::commands::Failure;
 
 /// The certificates of the file; without one, the system's.
-pub(super) fn trusting(file: Option<&Path>) -> Result<TlsConfig, Failure> {
+pub(crate) fn trusting(file: Option<&Path>) -> Result<TlsConfig, Failure> {
     let trusted = file.map_or_else(of_the_system, of_file)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
