@@ -26,6 +26,9 @@ pub(crate) mod serve;
 mod show;
 mod wishes;
 
+#[cfg(feature = "otel")]
+pub(crate) use self::remote::trusting;
+
 /// Why a command could not do it: its text is the sentence that the user reads.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 

@@ -4,20 +4,16 @@
 //! Exit codes: 0 done, 1 it could not be done (one sentence on standard error says why and what to do), 2 the
 //! command line makes no sense.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use tracing::Level;
-use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 mod commands;
+mod telemetry;
 
 use self::commands::config_file;
 use self::commands::serve::LogFormat;
+use self::telemetry::Spans;
 
 /// What stands between a crowd and something limited: locks, stock, lines.
 #[derive(Debug, Parser)]
@@ -58,11 +54,18 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> commands::Outcome {
-    log_to_standard_error(match &cli.command {
-        Command::Serve(serve) => serve.log_format,
-        _ => LogFormat::Text,
-    });
-    match cli.command {
+    let (format, spans) = match &cli.command {
+        Command::Serve(serve) => (serve.log_format, Spans::of_server()?),
+        _ => (LogFormat::Text, Spans::none()),
+    };
+    telemetry::begin(format, &spans);
+    let outcome = run_command(cli.command);
+    spans.flush();
+    outcome
+}
+
+fn run_command(command: Command) -> commands::Outcome {
+    match command {
         Command::Serve(serve) => serve.run(),
         Command::Audit(audit) => audit.run(),
         Command::Recover(recover) => recover.run(),
@@ -91,17 +94,4 @@ impl Cli {
         command = command.mut_subcommand("serve", |_| serve);
         Ok(Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|why| why.exit()))
     }
-}
-
-/// Warnings, unless `LOCKGATE_LOG` says more: `debug`, or `lockgate=trace,warn`.
-fn log_to_standard_error(format: LogFormat) {
-    let wanted = std::env::var("LOCKGATE_LOG").ok().and_then(|wanted| wanted.parse().ok());
-    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
-    let stderr = std::io::stderr;
-    let lines = tracing_subscriber::fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr);
-    let lines = match format {
-        LogFormat::Text => lines.boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
-    };
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

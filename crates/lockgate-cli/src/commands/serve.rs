@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lockgate::config::Config;
-use lockgate_server::{Edge, Limits, Metrics, Network, Origin, Rate, Secret, ServeConfig, Server, TlsFiles};
+use lockgate_server::{
+    Edge, Limits, Metrics, Network, Origin, Rate, Secret, ServeConfig, Server, Stop, TlsFiles, app,
+};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Outcome, runtime};
+use crate::telemetry::traced;
 
 /// How lines of the log look.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -126,9 +130,11 @@ impl Serve {
             // Before the store is opened: it counts from then on.
             config.metrics = Some(Metrics::install()?);
             let server = Server::start(config).await?;
+            // Before anybody is told where it is: a signal that follows at once is to be heard, not to end it.
+            let (stop, _hangups) = (Stop::on_signals(), signal(SignalKind::hangup())?);
             // Whoever has stopped reading does not want to know.
             let _ = write!(std::io::stdout(), "{}", server.welcome());
-            Ok(server.run().await?)
+            Ok(server.run_until(stop, |service| traced(app(service))).await?)
         })
     }
 

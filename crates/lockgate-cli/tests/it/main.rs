@@ -32,3 +32,5 @@ mod process;
 mod readme;
 #[cfg(test)]
 mod serve;
+#[cfg(all(test, feature = "otel"))]
+mod telemetry;

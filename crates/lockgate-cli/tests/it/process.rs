@@ -81,7 +81,12 @@ impl ServerProcess {
         let data = data.to_str().unwrap();
         let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--data", data];
         arguments.extend(more);
-        let mut child = lockgate(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::launch(lockgate(&arguments))
+    }
+
+    /// Runs a command that serves, and waits until it does.
+    pub(crate) fn launch(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut welcome = String::new();
         // The welcome ends with the example of how to issue.

@@ -14,7 +14,8 @@ pub struct Stop {
 
 impl Stop {
     /// SIGTERM or Ctrl-C stops in good order, the second one at once. To be called in a runtime.
-    pub(super) fn on_signals() -> Self {
+    #[must_use]
+    pub fn on_signals() -> Self {
         let stop = Self::default();
         let signals = Signals::catch();
         tokio::spawn(tell(stop.clone(), signals));
