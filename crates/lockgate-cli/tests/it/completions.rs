@@ -73,3 +73,15 @@ fn there_is_a_manual_page_for_every_command() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--out"), "{refused:?}");
 }
+
+#[test]
+fn the_page_about_the_command_line_names_every_command() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for name in commands(&[]) {
+        assert!(
+            page.contains(&format!("`{name}`")) || page.contains(&format!("`{name} …`")),
+            "docs/cli.md: {name}"
+        );
+    }
+}

@@ -59,6 +59,10 @@ impl Places {
         let past = ServerProcess::start(&stopped, &["--ledger", &ledger]);
         assert_eq!(past.put("/v1/coupons/summer", &json!({ "quantity": 5 })).0, 201);
         assert_eq!(past.post("/v1/coupons/summer/issues", &json!({ "user": "alice" })).0, 201);
+        assert_eq!(past.put("/v1/coupons/over", &json!({ "quantity": 5 })).0, 201);
+        assert_eq!(past.post("/v1/coupons/over/issues", &json!({ "user": "alice" })).0, 201);
+        let close = ["coupons", "close", "over", "--server", &past.url, "--token-file", &token_file];
+        assert!(run(&close).status.success());
         let early =
             json!({ "batch": 1, "every_ms": 1_000, "opens_at": "2099-01-01T00:00:00Z", "prequeue": true });
         assert_eq!(past.put("/v1/lines/early", &early).0, 201);

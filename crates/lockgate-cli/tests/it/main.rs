@@ -32,5 +32,6 @@ mod process;
 mod readme;
 #[cfg(test)]
 mod serve;
-#[cfg(all(test, feature = "otel"))]
+#[cfg(test)]
+#[cfg(feature = "otel")]
 mod telemetry;

@@ -1,5 +1,6 @@
 //! The operator's commands, against a real server.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -296,4 +297,21 @@ fn a_server_that_is_not_there_or_is_another_one_is_named_with_the_remedy() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("may have happened: repeat it with --idempotency-key "), "{said}");
+}
+
+#[test]
+fn a_token_is_not_sent_on_to_where_a_server_points() {
+    let [server, elsewhere] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [url, other] =
+        [&server, &elsewhere].map(|listener| format!("http://{}", listener.local_addr().unwrap()));
+    let asks = ["coupons", "list", "--server", &url, "--token", ADMIN_TOKEN];
+    let asked = lockgate(&asks).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut stream, _) = server.accept().unwrap();
+    let answer = format!("HTTP/1.1 307 Elsewhere\r\nLocation: {other}/\r\nContent-Length: 0\r\n\r\n");
+    stream.write_all(answer.as_bytes()).unwrap();
+    let output = asked.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("answered 307"), "{said}");
+    elsewhere.set_nonblocking(true).unwrap();
+    assert!(elsewhere.accept().is_err(), "somebody came");
 }

@@ -10,10 +10,13 @@ use lockgate::testing::eventually;
 
 use crate::process::{ServerProcess, lockgate};
 
+/// The first line of a request, and its body.
+type Received = (String, Vec<u8>);
+
 /// Takes whatever is sent, and keeps it.
 struct Collector {
     url: String,
-    received: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    received: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Collector {
@@ -37,8 +40,8 @@ impl Collector {
     }
 }
 
-/// One request: its first line and its body.
-fn take(mut stream: TcpStream) -> (String, Vec<u8>) {
+/// Takes one request.
+fn take(mut stream: TcpStream) -> Received {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut first, mut length) = (String::new(), 0);
     reader.read_line(&mut first).unwrap();
