@@ -64,8 +64,9 @@ impl Bars {
         let all = MultiProgress::new();
         let bar = |name: &'static str, most: u32, colour: &str| {
             let bar = all.add(ProgressBar::new(u64::from(most)));
-            let template =
-                format!("  {{prefix:9}} {{bar:40.{colour}/dim}} {{pos:>6}} of {{len}} {{msg:.dim}}");
+            // Some are refused more than once.
+            let of = if name == "refused" { "" } else { " of {len}" };
+            let template = format!("  {{prefix:9}} {{bar:40.{colour}/dim}} {{pos:>6}}{of} {{msg:.dim}}");
             let style =
                 ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("━╸─"));
