@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::{ArcSwapOption, Guard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -58,13 +59,13 @@ pub(super) struct Booth {
     /// How often somebody here has done something to the line.
     changes: AtomicU64,
     /// The line as of the last tick that was told; `None` before the first.
-    view: RwLock<Option<Arc<View>>>,
+    view: ArcSwapOption<View>,
     /// Somebody wants the ticker to look at once.
     pub(super) look: Notify,
     pub(super) ticker: Ticker,
     /// Held while this process draws: a second one would only do the same.
     pub(super) drawing: tokio::sync::Mutex<()>,
-    facts: RwLock<Option<Arc<Facts>>>,
+    facts: ArcSwapOption<Facts>,
 }
 
 impl fmt::Debug for Booth {
@@ -82,11 +83,11 @@ impl Booth {
             watchers: Watchers::default(),
             glances: Glances::default(),
             changes: AtomicU64::new(0),
-            view: RwLock::default(),
+            view: ArcSwapOption::empty(),
             look: Notify::new(),
             ticker: Ticker::default(),
             drawing: tokio::sync::Mutex::default(),
-            facts: RwLock::default(),
+            facts: ArcSwapOption::empty(),
         })
     }
 
@@ -115,7 +116,12 @@ impl Booth {
     }
 
     pub(super) fn known(&self) -> Option<Arc<Facts>> {
-        self.facts.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.facts.load_full()
+    }
+
+    /// [`Self::known`] for a moment: not across an await.
+    pub(super) fn known_now(&self) -> Guard<Option<Arc<Facts>>> {
+        self.facts.load()
     }
 
     /// What is known of the line; asks if nothing is. `None`: there is no such line.
@@ -136,13 +142,13 @@ impl Booth {
 
     /// The next caller reads them anew.
     pub(super) fn forget_facts(&self) {
-        *self.facts.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.facts.store(None);
     }
 
     async fn read(&self) -> Result<Option<Arc<Facts>>, StoreError> {
         let status = self.shared.store.line_read(&self.line).await?;
         let facts = status.map(|status| Arc::new(Facts::new(&self.line, &status)));
-        self.facts.write().unwrap_or_else(PoisonError::into_inner).clone_from(&facts);
+        self.facts.store(facts.clone());
         Ok(facts)
     }
 
@@ -160,21 +166,22 @@ impl Booth {
 
     /// The line as of the last tick that was told.
     pub(super) fn view(&self) -> Option<Arc<View>> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.view.load_full()
     }
 
-    /// The line as it was at most two ticks ago, with all that was done here since.
-    pub(super) fn fresh_view(&self, facts: &Facts) -> Option<Arc<View>> {
-        let view = self.view()?;
+    /// What that view says, if the line was so at most two ticks ago and all that was done here since is in it.
+    pub(super) fn look_if_fresh<T>(&self, facts: &Facts, look: impl FnOnce(&View) -> T) -> Option<T> {
+        let view = self.view.load();
+        let view = view.as_ref()?;
         let at_most = (2 * self.shared.tick).min(facts.terms.grace.map_or(Duration::MAX, |grace| grace / 4));
         let is_fresh = view.edition == facts.edition
             && view.leaves.is_some()
             && view.changes == self.changes()
             && self.shared.clock.monotonic().since(view.as_of) <= at_most;
-        is_fresh.then_some(view)
+        is_fresh.then(|| look(view))
     }
 
     pub(super) fn set_view(&self, view: Option<Arc<View>>) {
-        *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+        self.view.store(view);
     }
 }

@@ -7,8 +7,10 @@
 //! A glance takes no lock that another one holds: it looks at one bit, and writes only if it is the first of its kind.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
 
 use super::view::View;
 use crate::clock::Moment;
@@ -25,7 +27,7 @@ pub(super) struct Glances {
     /// Somebody has glanced since the last tick.
     any: AtomicBool,
     /// `None`: nobody glances.
-    noted: RwLock<Option<Arc<Noted>>>,
+    noted: ArcSwapOption<Noted>,
     state: Mutex<State>,
 }
 
@@ -70,8 +72,8 @@ impl Glances {
 
     /// Somebody is there: whether it could be noted. Otherwise the ticket has to be shown.
     pub(super) fn note(&self, edition: u64, place: u64) -> bool {
-        let noted = self.noted.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(noted) = noted.filter(|noted| noted.holds(edition, place)) else { return false };
+        let noted = self.noted.load();
+        let Some(noted) = noted.as_ref().filter(|noted| noted.holds(edition, place)) else { return false };
         let at = place - noted.from;
         let Some(word) = usize::try_from(at / 64).ok().and_then(|word| noted.places.get(word)) else {
             return false;
@@ -106,19 +108,18 @@ impl Glances {
 
     /// Notes from now on who glances at this view; with `every` in between, everybody anew.
     pub(super) fn follow(&self, view: &View, now: Moment, every: Duration) {
-        let mut noted = self.noted.write().unwrap_or_else(PoisonError::into_inner);
         let goes_on = |noted: &Arc<Noted>| {
             noted.holds(view.edition, view.head.max(view.tail.saturating_sub(1)))
                 && now.since(noted.since) < every
         };
-        if !noted.as_ref().is_some_and(goes_on) {
-            *noted = Some(Arc::new(Noted::new(view, now)));
+        if !self.noted.load().as_ref().is_some_and(goes_on) {
+            self.noted.store(Some(Arc::new(Noted::new(view, now))));
         }
     }
 
     /// Nobody glances any more.
     pub(super) fn end(&self) {
-        *self.noted.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.noted.store(None);
         self.lock().to_be_seen = Vec::new();
     }
 }

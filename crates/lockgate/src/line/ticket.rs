@@ -74,15 +74,15 @@ impl Ticket {
         if booth.glances.begin() {
             booth.wake();
         }
-        let facts = booth.known()?;
-        let Some(view) = booth.fresh_view(&facts) else {
+        let facts = booth.known_now();
+        let facts = facts.as_ref()?;
+        let place = facts.at(facts.number_of(&self.id)?).place;
+        let at = KnownPlace { edition: facts.edition, place };
+        let Some(sight) = booth.look_if_fresh(facts, |view| view.look(at)) else {
             booth.look.notify_one();
             return None;
         };
-        let place = facts.at(facts.number_of(&self.id)?).place;
-        let Sight::At(whereabouts) = view.look(KnownPlace { edition: facts.edition, place }) else {
-            return None;
-        };
+        let Sight::At(whereabouts) = sight else { return None };
         let is_seen = facts.terms.grace.is_none() || booth.glances.note(facts.edition, place);
         is_seen.then_some(whereabouts)
     }

@@ -77,12 +77,13 @@ impl Gaps {
         let rest = self
             .bits
             .get(index(at / 8))
-            .map_or(0, |byte| u64::from(byte.checked_shr(rest_shift(at)).unwrap_or(0).count_ones()));
+            .map_or(0, |byte| u64::from(byte.checked_shr(8 - bit(at)).unwrap_or(0).count_ones()));
         counted + whole_bytes + rest
     }
 
     fn is_gone(&self, place: u64) -> bool {
-        self.before(place + 1) > self.before(place)
+        let byte = place.checked_sub(self.from).and_then(|at| self.bits.get(index(at / 8)));
+        byte.is_some_and(|byte| byte & 0x80_u8.wrapping_shr(bit(place)) != 0)
     }
 }
 
@@ -90,9 +91,9 @@ const fn block_bytes() -> usize {
     (BLOCK / 8) as usize
 }
 
-/// By how much to shift a byte so that only the bits of the places before `at` are left.
-const fn rest_shift(at: u64) -> u32 {
-    8 - (at % 8) as u32
+/// Which bit of its byte a place has, the highest being the first.
+const fn bit(place: u64) -> u32 {
+    (place % 8) as u32
 }
 
 fn index(number: u64) -> usize {
@@ -100,7 +101,9 @@ fn index(number: u64) -> usize {
 }
 
 fn ones(bytes: &[u8]) -> u64 {
-    bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
+    let (words, rest) = bytes.as_chunks::<8>();
+    let in_words: u32 = words.iter().map(|word| u64::from_ne_bytes(*word).count_ones()).sum();
+    u64::from(in_words + rest.iter().map(|byte| byte.count_ones()).sum::<u32>())
 }
 
 impl View {
