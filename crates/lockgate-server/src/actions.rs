@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::response::Response;
 use lockgate::ledger::Action;
 use lockgate::store::Token;
@@ -56,8 +56,17 @@ impl ActionBody {
 #[derive(Clone, Debug)]
 pub(crate) struct Book {
     state: AppState,
-    /// What the calls for admins are called, by method and path.
-    calls: Arc<HashMap<(String, String), String>>,
+    /// What the calls for admins are called, by path and method.
+    calls: Arc<HashMap<String, Vec<(Method, String)>>>,
+}
+
+/// A call for admins that is under way.
+pub(crate) struct Begun {
+    action: String,
+    target: String,
+    address: Option<String>,
+    /// Whether the admin token was shown.
+    is_known: bool,
 }
 
 impl Book {
@@ -67,39 +76,48 @@ impl Book {
     }
 }
 
-fn admin_calls(contract: &Value) -> HashMap<(String, String), String> {
+fn admin_calls(contract: &Value) -> HashMap<String, Vec<(Method, String)>> {
     let paths = contract["paths"].as_object().into_iter().flatten();
-    let calls = paths.flat_map(|(path, item)| {
+    let calls = paths.map(|(path, item)| {
         let operations = item.as_object().into_iter().flatten();
         let for_admins = operations.filter(|(_, operation)| operation["security"] == json!([{ ADMIN: [] }]));
-        for_admins.map(move |(method, operation)| {
+        let named = for_admins.filter_map(|(method, operation)| {
             let name = operation["operationId"].as_str().unwrap_or_default().replace('_', "-");
-            ((method.to_uppercase(), path.clone()), name)
-        })
+            Some((method.to_uppercase().parse().ok()?, name))
+        });
+        (path.clone(), named.collect())
     });
     calls.collect()
 }
 
-pub(crate) async fn write_down(State(book): State<Book>, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let call = (request.method().to_string(), route.unwrap_or_default());
-    let Some(action) = book.calls.get(&call).cloned() else { return next.run(request).await };
-    let target = request.uri().path().chars().take(LONGEST_TARGET).collect();
-    let is_known = book.state.tokens.whose(request.headers()) == Whose::Admins;
-    let trusted = &book.state.edge.trusted_proxies;
-    let address =
-        address_of(request.extensions(), request.headers(), trusted).map(|address| address.to_string());
-    let response = next.run(request).await;
-    let at = book.state.clock.wall();
-    let outcome = response.extensions().get().map_or("done", |Code(code)| code).to_owned();
-    let action = Action { id: Token::random(), at, action, target, outcome, address };
-    let Action { action: what, target, outcome, address, .. } = &action;
-    tracing::info!(target: "lockgate::audit", action = what, %target, outcome, address, "an admin call");
-    if let Some(ledger) = &book.state.ledger {
-        ledger.diary().note(action.clone(), is_known);
+impl Book {
+    /// `None`: that is no call for admins.
+    pub(crate) fn begin(&self, request: &Request) -> Option<Begun> {
+        let route = request.extensions().get::<MatchedPath>()?;
+        let named = self.calls.get(route.as_str())?;
+        let (_, action) = named.iter().find(|(method, _)| method == request.method())?;
+        let trusted = &self.state.edge.trusted_proxies;
+        let address = address_of(request.extensions(), request.headers(), trusted);
+        Some(Begun {
+            action: action.clone(),
+            target: request.uri().path().chars().take(LONGEST_TARGET).collect(),
+            address: address.map(|address| address.to_string()),
+            is_known: self.state.tokens.whose(request.headers()) == Whose::Admins,
+        })
     }
-    book.state.sightings.note_action(action);
-    response
+
+    pub(crate) fn write_down(&self, begun: Begun, answer: &Response) {
+        let Begun { action, target, address, is_known } = begun;
+        let outcome = answer.extensions().get().map_or("done", |Code(code)| code).to_owned();
+        let action =
+            Action { id: Token::random(), at: self.state.clock.wall(), action, target, outcome, address };
+        let Action { action: what, target, outcome, address, .. } = &action;
+        tracing::info!(target: "lockgate::audit", action = what, %target, outcome, address, "an admin call");
+        if let Some(ledger) = &self.state.ledger {
+            ledger.diary().note(action.clone(), is_known);
+        }
+        self.state.sightings.note_action(action);
+    }
 }
 
 /// The latest, the latest first, and whether they are those of all servers: those of the diary, and those of this server that are not

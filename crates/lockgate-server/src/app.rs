@@ -4,9 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::middleware;
 use lockgate::Gate;
 use lockgate::clock::Clock;
 use lockgate::line::pass::PassKeys;
@@ -128,8 +126,6 @@ pub fn app(service: Service) -> Router {
     let state = Arc::new(Reach { service, sightings, watchtower });
     let book = actions::Book::new(&contract, Arc::clone(&state));
     let router = router
-        // Only what has a route has a name in the contract.
-        .route_layer(middleware::from_fn_with_state(book, actions::write_down))
         .merge(docs::routes(contract))
         .merge(dashboard::routes())
         .fallback(async || {
@@ -144,7 +140,6 @@ pub fn app(service: Service) -> Router {
             let detail = "This path does not take this method; the Allow header lists those that it takes.";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not this method", detail)
         })
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(state);
-    edge::around(router, &edge, &tokens)
+    edge::around(router, &edge, &tokens, Some(book))
 }

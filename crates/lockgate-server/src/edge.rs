@@ -7,8 +7,12 @@
 //! | CORS | browsers of other origins may ask only if they are named |
 //! | [`limit`] | nobody asks more often than allowed, and tokens cannot be guessed quickly |
 //! | size | a body that is announced as too large is refused before it is read |
+//! | the [book](crate::actions) | what an admin does is written down, also if it was refused |
 //! | panics | a bug in one call is a 500 for that call, and nothing else |
 //! | [`patience`] | a call ends within its time, and so does a client that sends its body drop by drop |
+//!
+//! All of it is one layer of the router (two with CORS between them), not one for each line: a router's layer costs every
+//! request several allocations, and one for every layer inside it.
 
 mod address;
 mod bounded;
@@ -17,18 +21,18 @@ mod limit;
 mod patience;
 mod watch;
 
-use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::CONTENT_LENGTH;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt as _;
 use lockgate::clock::Clock;
-use tower_http::catch_panic::CatchPanicLayer;
 
 pub use self::address::Network;
 pub(crate) use self::address::address_of;
@@ -37,6 +41,8 @@ pub use self::limit::Rate;
 pub(crate) use self::patience::Patience;
 
 use self::limit::Limiter;
+use self::watch::Watchman;
+use crate::actions::Book;
 use crate::app::MAX_BODY_BYTES;
 use crate::auth::Tokens;
 use crate::problem::Problem;
@@ -72,32 +78,83 @@ impl Default for Edge {
 }
 
 /// Puts all of it around the routes; to be called when they have been added.
-pub(crate) fn around(router: Router, edge: &Edge, tokens: &Tokens) -> Router {
-    let limiter = Arc::new(Limiter::new(edge, tokens.clone()));
-    // The last layer is the outermost.
-    let router = router
-        .layer(from_fn_with_state(edge.request_timeout, patience::within))
-        .layer(CatchPanicLayer::custom(internal_error))
-        .layer(from_fn(refuse_too_large))
-        .layer(from_fn_with_state(limiter, limit::count));
-    let router = match headers::cors(&edge.cors_origins) {
-        Some(cors) => router.layer(cors),
-        None => router,
+pub(crate) fn around(router: Router, edge: &Edge, tokens: &Tokens, book: Option<Book>) -> Router {
+    let door = Arc::new(Door {
+        watchman: Watchman::new(edge.clock.clone()),
+        limiter: Limiter::new(edge, tokens.clone()),
+        request_timeout: edge.request_timeout,
+        book,
+    });
+    let Some(cors) = headers::cors(&edge.cors_origins) else {
+        return router.layer(from_fn_with_state(door, watched_and_bounded));
     };
-    headers::around(router).layer(from_fn_with_state(edge.clock.clone(), watch::watch))
+    // The last layer is the outermost.
+    let router = router.layer(from_fn_with_state(Arc::clone(&door), bounded)).layer(cors);
+    router.layer(from_fn_with_state(door, watched))
 }
 
-/// Whoever announces too much is told so before it is sent. What is not announced is cut off while it is read.
-async fn refuse_too_large(request: Request, next: Next) -> Response {
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    match announced.map(str::parse::<u64>) {
-        Some(Ok(bytes)) if bytes > MAX_BODY_BYTES as u64 => Problem::too_large().into_response(),
-        _ => next.run(request).await,
+/// What every call goes through.
+#[derive(Debug)]
+struct Door {
+    watchman: Watchman,
+    limiter: Limiter,
+    request_timeout: Duration,
+    book: Option<Book>,
+}
+
+async fn watched_and_bounded(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    door.watch(request, |request| door.bound(request, next)).await
+}
+
+async fn watched(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    door.watch(request, |request| next.run(request)).await
+}
+
+async fn bounded(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    door.bound(request, next).await
+}
+
+impl Door {
+    /// What holds for every answer, also a refusal.
+    async fn watch<F: Future<Output = Response>>(
+        &self,
+        request: Request,
+        answering: impl FnOnce(Request) -> F,
+    ) -> Response {
+        let mut answer = self.watchman.watch(request, answering).await;
+        headers::add_unless_said(answer.headers_mut());
+        answer
+    }
+
+    /// Not too often, not too large, not too long.
+    async fn bound(&self, mut request: Request, next: Next) -> Response {
+        if let Err(refused) = self.limiter.admit(&request) {
+            return refused.into_response();
+        }
+        if announces_too_much(request.headers()) {
+            return Problem::too_large().into_response();
+        }
+        // What is not announced is cut off while it is read.
+        DefaultBodyLimit::max(MAX_BODY_BYTES).apply(&mut request);
+        let begun = self.book.as_ref().and_then(|book| Some((book, book.begin(&request)?)));
+        let patience = Patience::of(&mut request);
+        let answering = patience.within(self.request_timeout, next.run(request));
+        let answer = AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_| internal_error());
+        if let Some((book, begun)) = begun {
+            book.write_down(begun, &answer);
+        }
+        answer
     }
 }
 
+/// Whoever announces too much is told so before it is sent.
+fn announces_too_much(headers: &HeaderMap) -> bool {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    announced.and_then(|bytes| bytes.parse::<u64>().ok()).is_some_and(|bytes| bytes > MAX_BODY_BYTES as u64)
+}
+
 /// What it panicked about is on standard error already, and is nobody else's business.
-fn internal_error(_: Box<dyn Any + Send>) -> Response {
+fn internal_error() -> Response {
     tracing::error!("a call has panicked, which is a bug in Lockgate; please report it");
     let detail =
         "A bug; it is in the server's log. The call may or may not have happened: ask again to find out.";
@@ -116,7 +173,7 @@ mod tests {
     async fn a_call_that_panics_is_a_500_with_everything_that_answers_have() {
         let router = Router::new().route("/", get(async || -> () { panic!("hunter2") }));
         let tokens = Tokens { admin: "a".parse().unwrap(), app: None };
-        let router = around(router, &Edge::default(), &tokens);
+        let router = around(router, &Edge::default(), &tokens, None);
         let answer = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(answer.status(), 500);
         assert!(answer.headers().contains_key("x-request-id"));

@@ -13,12 +13,9 @@
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::extract::Request;
 use governor::clock::Clock as _;
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
@@ -110,6 +107,17 @@ impl Limiter {
         }
     }
 
+    /// Counts the request; refuses it if that was too often.
+    pub(super) fn admit(&self, request: &Request) -> Result<(), Problem> {
+        if request.uri().path() == "/healthz" {
+            return Ok(());
+        }
+        self.count(request).map_err(|TooOften { by, wait }| {
+            metrics::counter!("lockgate_http_rate_limited_total", "by" => by).increment(1);
+            Problem::rate_limited(wait)
+        })
+    }
+
     fn count(&self, request: &Request) -> Result<(), TooOften> {
         let client = client(request.extensions(), request.headers(), &self.trusted_proxies);
         if let Some(buckets) = &self.per_address {
@@ -153,19 +161,6 @@ impl Limiter {
 
 fn buckets<K: Copy + Eq + std::hash::Hash>(rate: Rate, clock: &LimiterClock) -> Buckets<K> {
     RateLimiter::new(rate.quota(), Bounded::new(MOST_CLIENTS), clock.clone())
-}
-
-pub(super) async fn count(State(limiter): State<Arc<Limiter>>, request: Request, next: Next) -> Response {
-    if request.uri().path() == "/healthz" {
-        return next.run(request).await;
-    }
-    match limiter.count(&request) {
-        Ok(()) => next.run(request).await,
-        Err(TooOften { by, wait }) => {
-            metrics::counter!("lockgate_http_rate_limited_total", "by" => by).increment(1);
-            Problem::rate_limited(wait).into_response()
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::problem::Problem;
@@ -31,6 +30,29 @@ impl Patience {
     fn more(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
+
+    /// What that request's call will take.
+    pub(super) fn of(request: &mut Request) -> Self {
+        let patience = Self::default();
+        request.extensions_mut().insert(patience.clone());
+        patience
+    }
+
+    /// The answer, if it begins within so much time and what the call has taken besides.
+    pub(super) async fn within(self, limit: Duration, answering: impl Future<Output = Response>) -> Response {
+        let mut answering = std::pin::pin!(answering);
+        let mut waited = Duration::ZERO;
+        loop {
+            let allowed = limit.saturating_add(self.more());
+            if allowed <= waited {
+                return timed_out();
+            }
+            if let Ok(answer) = tokio::time::timeout(allowed - waited, &mut answering).await {
+                return answer;
+            }
+            waited = allowed;
+        }
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Patience {
@@ -40,23 +62,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Patience {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let patience = Extension::<Self>::from_request_parts(parts, state).await;
         Ok(patience.map(|Extension(patience)| patience).unwrap_or_default())
-    }
-}
-
-pub(super) async fn within(State(limit): State<Duration>, mut request: Request, next: Next) -> Response {
-    let patience = Patience::default();
-    request.extensions_mut().insert(patience.clone());
-    let mut answering = std::pin::pin!(next.run(request));
-    let mut waited = Duration::ZERO;
-    loop {
-        let allowed = limit.saturating_add(patience.more());
-        if allowed <= waited {
-            return timed_out();
-        }
-        if let Ok(answer) = tokio::time::timeout(allowed - waited, &mut answering).await {
-            return answer;
-        }
-        waited = allowed;
     }
 }
 
@@ -75,7 +80,7 @@ fn timed_out() -> Response {
 mod tests {
     use axum::Router;
     use axum::body::Body;
-    use axum::middleware::from_fn_with_state;
+    use axum::middleware::{Next, from_fn};
     use axum::routing::get;
     use tower::ServiceExt as _;
 
@@ -96,7 +101,9 @@ mod tests {
 
     async fn status(path: &str) -> StatusCode {
         let router = Router::new().route("/slow", get(slow)).route("/never", get(too_slow));
-        let router = router.layer(from_fn_with_state(LIMIT, within));
+        let router = router.layer(from_fn(async |mut request: Request, next: Next| {
+            Patience::of(&mut request).within(LIMIT, next.run(request)).await
+        }));
         let request = Request::get(path).body(Body::empty()).unwrap();
         router.oneshot(request).await.unwrap().status()
     }
