@@ -15,7 +15,7 @@
 //! command_count    what clients sent, from INFO commandstats
 //! yardstick        was the machine quiet?
 //! report           JSON lines as they come, a table at the end
-//! lock, stock, line, ledger  the cases
+//! lock, stock, line, ledger, http  the cases
 //! ```
 
 use std::error::Error;
@@ -28,6 +28,7 @@ use redis::IntoConnectionInfo;
 
 mod command_count;
 mod frame;
+mod http;
 mod ledger;
 mod line;
 mod lock;
@@ -39,6 +40,7 @@ mod yardstick;
 
 use self::command_count::CommandCounter;
 use self::frame::{Case, Pace, run_case};
+pub use self::http::HttpPoint;
 pub use self::ledger::LedgerPoint;
 pub use self::line::LinePoint;
 pub use self::lock::LockPoint;
@@ -82,6 +84,8 @@ pub enum Subject {
     Line(LinePoint),
     /// Writing the ledger.
     Ledger(LedgerPoint),
+    /// Asking a server.
+    Http(HttpPoint),
 }
 
 /// The prefix of every key that a bench writes.
@@ -128,6 +132,7 @@ async fn measure(
         Subject::Cost => return lock::cost::measure(url, options.rounds, options.json, counter).await,
         Subject::StockSize(users) => return stock::size::measure(url, users, options.json, counter).await,
         Subject::Line(point) => return line::measure(url, point, options, counter).await,
+        Subject::Http(point) => return http::measure(url, point, options, counter).await,
         Subject::Ledger(point) => return ledger::measure(url, &point, options, counter).await,
         Subject::Stock(tasks) => {
             let stage = stock::stage(url, tasks).await?;
@@ -158,6 +163,15 @@ async fn run_cases(
 /// When the orders make no sense, or the contender fails.
 pub async fn serve_in_crew(orders: &str) -> Result<(), Failure> {
     lock::serve_in_crew(orders).await
+}
+
+/// What a process does that a bench has started to be measured against: see `bench::http`.
+///
+/// # Errors
+///
+/// When it cannot listen.
+pub async fn serve_bare_http() -> Result<(), Failure> {
+    http::serve_bare().await
 }
 
 /// A client as the peers use it, with small requests sent at once like ours.

@@ -1,7 +1,7 @@
 //! `lockgate bench`: how fast it is here, beside the limit and the usual ways.
 
 use clap::{Args, Subcommand};
-use lockgate_lab::bench::{self, BenchOptions, LedgerPoint, LinePoint, LockPoint, Subject};
+use lockgate_lab::bench::{self, BenchOptions, HttpPoint, LedgerPoint, LinePoint, LockPoint, Subject};
 
 use super::{Outcome, runtime, runtime_of};
 
@@ -86,6 +86,23 @@ enum BenchSubject {
         #[command(flatten)]
         options: Options,
     },
+    /// The server: requests a second, start-up, memory, and what many who watch cost
+    Http {
+        /// Over how many connections coupons are asked for
+        #[arg(long, value_name = "C", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+        connections: u16,
+        /// After how many coupons the memory is read
+        #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+        issues: u64,
+        /// How many watch their place in a line
+        #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=30_000))]
+        watchers: u64,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// A server that `bench http` starts
+    #[command(hide = true)]
+    HttpBare,
     /// A process that `bench lock` starts
     #[command(hide = true)]
     LockCrew { threads: usize, orders: String },
@@ -138,6 +155,10 @@ impl Bench {
             BenchSubject::Ledger { db, rows, options } => {
                 (Subject::Ledger(LedgerPoint { database: db, rows }), options)
             }
+            BenchSubject::Http { connections, issues, watchers, options } => {
+                (Subject::Http(HttpPoint { connections: connections.into(), issues, watchers }), options)
+            }
+            BenchSubject::HttpBare => return runtime()?.block_on(bench::serve_bare_http()),
             BenchSubject::LockCrew { threads, orders } => {
                 return runtime_of(threads)?.block_on(bench::serve_in_crew(&orders));
             }

@@ -136,6 +136,25 @@ fn the_ledger_measures_limit_peer_and_ours_and_says_what_was_expected() {
 }
 
 #[test]
+fn http_measures_a_bare_handler_and_ours_and_what_a_server_takes() {
+    let lines = lines_of(&["http", "--connections", "4", "--issues", "400", "--watchers", "30"]);
+    let results = results_of(&lines);
+    let roles: Vec<_> = results.iter().map(|result| result["role"].clone()).collect();
+    assert_eq!(roles, ["limit", "ours", "ours"]);
+    let per_request = result(&results, "lockgate serve on Redis")["client_commands"].as_f64().unwrap();
+    assert!(per_request > 0.0 && per_request <= 1.1, "{per_request}");
+
+    let figure = |name: &str| lines.iter().find(|line| line["name"] == name).unwrap();
+    let found = |name: &str| figure(name)["value"].as_f64().unwrap();
+    assert_eq!(figure("embedded, journal on disk: requests/s, of the bare handler's")["expected"], "≥ 0.60");
+    assert!(found("ms from start to ready, on empty data") > 0.0);
+    assert!(found("MiB resident at rest") > 1.0);
+    assert_eq!((found("issues, then"), found("streams of events at once")), (400.0, 30.0));
+    assert!(found("KiB per open stream of events") > 0.0);
+    assert_eq!(lines.last().unwrap()["kind"], "noise");
+}
+
+#[test]
 fn somebodys_file_is_not_measured_on() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let url = format!("sqlite:{}", file.path().display());

@@ -30,7 +30,7 @@ pub(super) fn new_users(count: u64) -> impl Iterator<Item = String> {
     (first..first + count).map(|user| format!("user-{user}"))
 }
 
-fn new_user() -> String {
+pub(super) fn new_user() -> String {
     new_users(1).next().unwrap_or_default()
 }
 
