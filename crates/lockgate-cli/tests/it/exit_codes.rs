@@ -9,7 +9,7 @@ use crate::completions::commands;
 use crate::process::{ADMIN_TOKEN, ServerProcess, run};
 
 /// Tried elsewhere with all that they need: `serve` in `serve` and `bad_days`, `bench` in `bench`, a draw in `draw`.
-const DONE_ELSEWHERE: [&str; 12] = [
+const DONE_ELSEWHERE: [&str; 13] = [
     "serve",
     "bench lock",
     "bench lock-family",
@@ -20,6 +20,7 @@ const DONE_ELSEWHERE: [&str; 12] = [
     "bench stock-size",
     "bench line",
     "bench ledger",
+    "bench http",
     "lines audit",
     "lines verify",
 ];
