@@ -1,15 +1,19 @@
 //! What admins did: in the log, for the dashboard, and in the [`diary`](crate::diary) if there is a ledger.
 //!
-//! **Promise:** every call that demands the admin token is written down with how it was answered, also when it was refused: the contract
-//! says which those are, so no route can be forgotten. No query, header or body is.
+//! **Promise:** every call that demands the admin token is written down with how it was answered, also when it was refused, and also
+//! when its caller went away before: the contract says which those are, so no route can be forgotten. No query, header or body is.
+//! **Not promised:** more than [`STRANGERS`] calls a minute of those who did not show the token, on the page and in the diary: otherwise
+//! anybody could fill both with nonsense. The log has them all.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 use axum::response::Response;
+use lockgate::clock::Moment;
 use lockgate::ledger::Action;
 use lockgate::store::Token;
 use serde::Serialize;
@@ -29,6 +33,13 @@ const LONGEST_TARGET: usize = 500;
 
 /// How many are told.
 pub(crate) const MAX_TOLD: usize = 200;
+
+/// How many calls without the right token are written down in a minute.
+const STRANGERS: usize = 60;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How a call ended whose caller did not wait for the answer: it may have happened.
+const GONE: &str = "gone";
 
 /// Something that an admin did, or that somebody tried who is none.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,26 +64,60 @@ impl ActionBody {
 }
 
 /// Where they are written down.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Book {
     state: AppState,
     /// What the calls for admins are called, by path and method.
-    calls: Arc<HashMap<String, Vec<(Method, String)>>>,
+    calls: HashMap<String, Vec<(Method, String)>>,
+    strangers: Mutex<Strangers>,
 }
 
-/// A call for admins that is under way.
-pub(crate) struct Begun {
+/// A call for admins that is under way. It is written down when it is over, however that comes about.
+#[derive(Debug)]
+pub(crate) struct Begun<'a> {
+    book: &'a Book,
     action: String,
     target: String,
     address: Option<String>,
     /// Whether the admin token was shown.
     is_known: bool,
+    outcome: &'static str,
+}
+
+impl Begun<'_> {
+    /// It was answered.
+    pub(crate) fn end(mut self, answer: &Response) {
+        self.outcome = answer.extensions().get().map_or("done", |Code(code)| code);
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.book.write_down(self);
+    }
+}
+
+/// When those came lately who did not show the token.
+#[derive(Debug, Default)]
+struct Strangers(VecDeque<Moment>);
+
+impl Strangers {
+    fn is_one_too_many(&mut self, now: Moment) -> bool {
+        while self.0.front().is_some_and(|first| now.since(*first) >= MINUTE) {
+            self.0.pop_front();
+        }
+        let is_too_many = self.0.len() >= STRANGERS;
+        if !is_too_many {
+            self.0.push_back(now);
+        }
+        is_too_many
+    }
 }
 
 impl Book {
     pub(crate) fn new(contract: &OpenApi, state: AppState) -> Self {
         let contract = serde_json::to_value(contract).unwrap_or_default();
-        Self { state, calls: Arc::new(admin_calls(&contract)) }
+        Self { state, calls: admin_calls(&contract), strangers: Mutex::default() }
     }
 }
 
@@ -92,29 +137,42 @@ fn admin_calls(contract: &Value) -> HashMap<String, Vec<(Method, String)>> {
 
 impl Book {
     /// `None`: that is no call for admins.
-    pub(crate) fn begin(&self, request: &Request) -> Option<Begun> {
+    pub(crate) fn begin(&self, request: &Request) -> Option<Begun<'_>> {
         let route = request.extensions().get::<MatchedPath>()?;
         let named = self.calls.get(route.as_str())?;
         let (_, action) = named.iter().find(|(method, _)| method == request.method())?;
         let trusted = &self.state.edge.trusted_proxies;
         let address = address_of(request.extensions(), request.headers(), trusted);
         Some(Begun {
+            book: self,
             action: action.clone(),
             target: request.uri().path().chars().take(LONGEST_TARGET).collect(),
             address: address.map(|address| address.to_string()),
             is_known: self.state.tokens.whose(request.headers()) == Whose::Admins,
+            outcome: GONE,
         })
     }
 
-    pub(crate) fn write_down(&self, begun: Begun, answer: &Response) {
-        let Begun { action, target, address, is_known } = begun;
-        let outcome = answer.extensions().get().map_or("done", |Code(code)| code).to_owned();
-        let action =
-            Action { id: Token::random(), at: self.state.clock.wall(), action, target, outcome, address };
-        let Action { action: what, target, outcome, address, .. } = &action;
+    fn write_down(&self, begun: &Begun<'_>) {
+        let Begun { action: what, target, outcome, address, .. } = begun;
         tracing::info!(target: "lockgate::audit", action = what, %target, outcome, address, "an admin call");
+        let is_too_much = || {
+            let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+            strangers.is_one_too_many(self.state.clock.monotonic())
+        };
+        if !begun.is_known && is_too_much() {
+            return;
+        }
+        let action = Action {
+            id: Token::random(),
+            at: self.state.clock.wall(),
+            action: what.clone(),
+            target: target.clone(),
+            outcome: (*outcome).to_owned(),
+            address: address.clone(),
+        };
         if let Some(ledger) = &self.state.ledger {
-            ledger.diary().note(action.clone(), is_known);
+            ledger.diary().note(action.clone());
         }
         self.state.sightings.note_action(action);
     }
@@ -134,4 +192,22 @@ pub(crate) async fn latest(state: &Reach) -> (Vec<ActionBody>, bool) {
     latest.sort_by_key(|action| Reverse(action.at));
     latest.truncate(MAX_TOLD);
     (latest.into_iter().map(ActionBody::new).collect(), are_of_all)
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate::clock::Clock;
+
+    use super::*;
+
+    #[test]
+    fn so_many_strangers_a_minute_and_no_more() {
+        let (clock, mut strangers) = (Clock::fake(), Strangers::default());
+        let mut taken = |n: usize, at: Moment| (0..n).filter(|_| !strangers.is_one_too_many(at)).count();
+        assert_eq!(taken(100, clock.monotonic()), 60);
+        clock.advance(MINUTE - Duration::from_nanos(1));
+        assert_eq!(taken(100, clock.monotonic()), 0);
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(taken(100, clock.monotonic()), 60);
+    }
 }

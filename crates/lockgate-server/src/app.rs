@@ -87,9 +87,16 @@ impl Deref for Reach {
 }
 
 impl Reach {
-    /// Somebody does not get something: that is counted.
+    /// Somebody does not get something: that is counted, if there is such a thing.
+    pub(crate) fn note_refusal(&self, what: What, id: &str, problem: &Problem) {
+        if problem.status() != StatusCode::NOT_FOUND {
+            self.sightings.note_refusal(what.word(), id, problem.code());
+        }
+    }
+
+    /// The same, of one thing.
     pub(crate) fn refuses(&self, what: What, id: &str, problem: Problem) -> Problem {
-        self.sightings.note_refusal(what.word(), id, problem.code());
+        self.note_refusal(what, id, &problem);
         problem
     }
 }

@@ -3,23 +3,18 @@
 //! **Promise:** nobody waits for it. An action is written beside its answer; while the database is away it waits here and is written
 //! when the database is back, once. A server that stops writes what waits, as long as the database answers.
 //! **Not promised:** more than [`MOST_WAITING`] that wait. Beyond that the newest are dropped, with a warning and a count; the log has
-//! them. Of callers without the right token at most [`STRANGERS`] a minute are kept, so that nobody can fill the table from outside.
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockgate::clock::Timestamp;
 use lockgate::ledger::{Action, Ledger};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How many may wait.
 const MOST_WAITING: usize = 1_000;
-
-/// How many calls without the right token are written down in a minute.
-const STRANGERS: usize = 60;
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// How many are written at once.
 const AT_ONCE: usize = 100;
@@ -44,8 +39,6 @@ pub(crate) struct Diary {
 struct Waiting {
     /// The oldest first.
     actions: VecDeque<Action>,
-    /// When strangers who came lately did: those of the last minute.
-    strangers: VecDeque<Timestamp>,
     dropped: u64,
 }
 
@@ -60,17 +53,6 @@ impl Waiting {
         }
         has_room
     }
-
-    fn is_one_stranger_too_many(&mut self, at: Timestamp) -> bool {
-        while self.strangers.front().is_some_and(|first| *first + MINUTE <= at) {
-            self.strangers.pop_front();
-        }
-        if self.strangers.len() >= STRANGERS {
-            return true;
-        }
-        self.strangers.push_back(at);
-        false
-    }
 }
 
 impl Diary {
@@ -82,12 +64,9 @@ impl Diary {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has it written soon. `is_known`: whether the caller showed the admin token.
-    pub(crate) fn note(&self, action: Action, is_known: bool) {
+    /// Has it written soon.
+    pub(crate) fn note(&self, action: Action) {
         let mut waiting = self.waiting();
-        if !is_known && waiting.is_one_stranger_too_many(action.at) {
-            return;
-        }
         if !waiting.take(action) {
             metrics::counter!("lockgate_http_dropped_actions_total").increment(1);
             if waiting.dropped == 1 {
@@ -155,6 +134,7 @@ impl Diary {
 
 #[cfg(test)]
 mod tests {
+    use lockgate::clock::Timestamp;
     use lockgate::store::Token;
 
     use super::*;
@@ -172,7 +152,7 @@ mod tests {
     async fn so_many_wait_and_the_newest_are_dropped() {
         let diary = diary().await;
         for at in 0..1_003 {
-            diary.note(action(at), true);
+            diary.note(action(at));
         }
         let waiting = diary.waiting();
         let last = waiting.actions.back().unwrap().at.as_micros();
@@ -180,24 +160,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn strangers_fill_no_table() {
-        let diary = diary().await;
-        let minute = 60_000_000;
-        for at in [0, 1, minute - 1, minute, 2 * minute] {
-            for _ in 0..100 {
-                diary.note(action(at), false);
-            }
-            diary.note(action(at), true);
-        }
-        // Sixty in the first minute, in the second one and in the third one; and everybody who is known.
-        assert_eq!(diary.waiting().actions.len(), 3 * 60 + 5);
-    }
-
-    #[tokio::test]
     async fn what_waits_when_it_is_told_to_stop_is_written_first() {
         let diary = Arc::new(diary().await);
         for at in 0..250 {
-            diary.note(action(at), true);
+            diary.note(action(at));
         }
         let stop = CancellationToken::new();
         stop.cancel();

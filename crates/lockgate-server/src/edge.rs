@@ -5,9 +5,9 @@
 //! | [`watch`] | every answer has an `X-Request-Id`, one line in the log and one count in the metrics, none of which tells a secret |
 //! | [`headers`] | no answer is sniffed, framed, cached or sent on as a referrer, unless its route says otherwise |
 //! | CORS | browsers of other origins may ask only if they are named |
+//! | the [book](crate::actions) | what an admin does is written down, also if it was refused |
 //! | [`limit`] | nobody asks more often than allowed, and tokens cannot be guessed quickly |
 //! | size | a body that is announced as too large is refused before it is read |
-//! | the [book](crate::actions) | what an admin does is written down, also if it was refused |
 //! | panics | a bug in one call is a 500 for that call, and nothing else |
 //! | [`patience`] | a call ends within its time, and so does a client that sends its body drop by drop |
 //!
@@ -126,8 +126,18 @@ impl Door {
         answer
     }
 
+    /// Written down if an admin's, and bounded.
+    async fn bound(&self, request: Request, next: Next) -> Response {
+        let begun = self.book.as_ref().and_then(|book| book.begin(&request));
+        let answer = self.answer_within_bounds(request, next).await;
+        if let Some(begun) = begun {
+            begun.end(&answer);
+        }
+        answer
+    }
+
     /// Not too often, not too large, not too long.
-    async fn bound(&self, mut request: Request, next: Next) -> Response {
+    async fn answer_within_bounds(&self, mut request: Request, next: Next) -> Response {
         if let Err(refused) = self.limiter.admit(&request) {
             return refused.into_response();
         }
@@ -136,14 +146,9 @@ impl Door {
         }
         // What is not announced is cut off while it is read.
         DefaultBodyLimit::max(MAX_BODY_BYTES).apply(&mut request);
-        let begun = self.book.as_ref().and_then(|book| Some((book, book.begin(&request)?)));
         let patience = Patience::of(&mut request);
         let answering = patience.within(self.request_timeout, next.run(request));
-        let answer = AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_| internal_error());
-        if let Some((book, begun)) = begun {
-            book.write_down(begun, &answer);
-        }
-        answer
+        AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_| internal_error())
     }
 }
 

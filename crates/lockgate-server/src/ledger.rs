@@ -33,15 +33,16 @@ pub struct LedgerDesk {
 pub struct LedgerView {
     ledger: Ledger,
     status: watch::Receiver<WriterStatus>,
-    found: watch::Receiver<Option<Found>>,
+    found: watch::Receiver<Found>,
     look_again: Arc<Notify>,
     diary: Arc<Diary>,
 }
 
 /// What was found when it was last looked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Found {
-    light: Light,
+    /// `None`: the last look failed, or there was none yet. What was counted before it stands.
+    light: Option<Light>,
     /// How many dead letters there were, whoever made them.
     dead_letters: u64,
     /// How many of them this server had made until then.
@@ -61,7 +62,7 @@ impl LedgerDesk {
     pub fn start(ledger: Ledger, gate: &Gate) -> Result<Self, StartError> {
         let writer = ledger.start(gate.store(), WriterConfig::default());
         let writer = writer.map_err(|why| StartError::new(why.to_string()))?;
-        let (tells, found) = watch::channel(None);
+        let (tells, found) = watch::channel(Found::default());
         let diary = Arc::new(Diary::new(ledger.clone()));
         let view = LedgerView { ledger, status: writer.watch(), found, look_again: Arc::default(), diary };
         let stop = CancellationToken::new();
@@ -95,14 +96,14 @@ impl LedgerDesk {
 async fn audit_now_and_then(
     view: LedgerView,
     gate: Gate,
-    tells: watch::Sender<Option<Found>>,
+    tells: watch::Sender<Found>,
     stop: CancellationToken,
 ) {
     loop {
         match view.look(&gate).await {
             Ok(found) => {
-                let before = tells.send_replace(Some(found)).map(|found| found.light);
-                if found.light == Light::Red && before != Some(Light::Red) {
+                let before = tells.send_replace(found).light;
+                if found.light == Some(Light::Red) && before != Some(Light::Red) {
                     tracing::error!(
                         "the audit is red: `lockgate audit` says what is missing or was decided twice"
                     );
@@ -110,7 +111,7 @@ async fn audit_now_and_then(
             }
             Err(why) => {
                 tracing::warn!(%why, "the ledger cannot be audited");
-                tells.send_replace(None);
+                tells.send_modify(|found| found.light = None);
             }
         }
         tokio::select! {
@@ -125,7 +126,7 @@ impl LedgerView {
     async fn look(&self, gate: &Gate) -> Result<Found, LedgerError> {
         // Before the letters are counted: one that is made meanwhile is counted twice for a while rather than not at all.
         let made_here = self.status.borrow().dead_letters;
-        let light = self.ledger.audit(gate.store().as_ref()).await?.light();
+        let light = Some(self.ledger.audit(gate.store().as_ref()).await?.light());
         Ok(Found { light, dead_letters: self.ledger.count_dead_letters(None).await?, made_here })
     }
 
@@ -151,13 +152,12 @@ impl LedgerView {
     /// What anybody may know: no more than that, because anybody may ask.
     pub(crate) fn to_json(&self) -> Value {
         let (status, found) = (self.status.borrow(), *self.found.borrow());
-        let before = found.map_or(0, |found| found.dead_letters);
-        let since = status.dead_letters - found.map_or(0, |found| found.made_here);
+        let since = status.dead_letters.saturating_sub(found.made_here);
         json!({
             "behind_ms": u64::try_from(status.behind.as_millis()).unwrap_or(u64::MAX),
             "is_written": status.failing.is_none(),
-            "dead_letters": before + since,
-            "audit": found.map_or("unknown", |found| found.light.as_str()),
+            "dead_letters": found.dead_letters + since,
+            "audit": found.light.map_or("unknown", Light::as_str),
         })
     }
 }

@@ -67,6 +67,10 @@ impl Problem {
             .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
     /// What it is, for programs.
     pub(crate) fn code(&self) -> &'static str {
         self.0.code

@@ -22,10 +22,26 @@ const MAX_REFUSALS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
     /// The latest first.
-    locks: Mutex<VecDeque<String>>,
-    refusals: Mutex<BTreeMap<Refused, u64>>,
+    locks: Mutex<VecDeque<SeenLock>>,
+    refusals: Mutex<Refusals>,
     /// The latest first.
     actions: Mutex<VecDeque<Action>>,
+}
+
+/// A lock that was asked for here.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenLock {
+    pub(crate) key: String,
+    /// Who got it last.
+    pub(crate) owner: Option<String>,
+}
+
+/// How often, by what and why; and which of them came last.
+#[derive(Debug, Default)]
+struct Refusals {
+    counts: BTreeMap<Refused, u64>,
+    /// In the order in which they were new.
+    order: VecDeque<Refused>,
 }
 
 /// Of what, and why.
@@ -39,7 +55,7 @@ struct Refused {
 /// How often somebody was refused something for one reason, since the server started.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RefusalCount {
-    /// `coupon` or `deal`.
+    /// `coupon`, `deal` or `article`.
     what: &'static str,
     id: String,
     code: &'static str,
@@ -53,24 +69,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Sightings {
     pub(crate) fn note_lock(&self, key: &str) {
         let mut locks = lock(&self.locks);
-        if locks.front().is_some_and(|latest| latest == key) {
+        if locks.front().is_some_and(|latest| latest.key == key) {
             return;
         }
-        locks.retain(|known| known != key);
-        locks.push_front(key.to_owned());
+        let known = locks.iter().position(|known| known.key == key).and_then(|at| locks.remove(at));
+        locks.push_front(known.unwrap_or_else(|| SeenLock { key: key.to_owned(), owner: None }));
         locks.truncate(MAX_LOCKS);
     }
 
-    pub(crate) fn locks(&self) -> Vec<String> {
+    /// Somebody got a lock that was noted.
+    pub(crate) fn note_owner(&self, key: &str, owner: String) {
+        if let Some(known) = lock(&self.locks).iter_mut().find(|known| known.key == key) {
+            known.owner = Some(owner);
+        }
+    }
+
+    pub(crate) fn owner_of(&self, key: &str) -> Option<String> {
+        lock(&self.locks).iter().find(|known| known.key == key)?.owner.clone()
+    }
+
+    pub(crate) fn locks(&self) -> Vec<SeenLock> {
         lock(&self.locks).iter().cloned().collect()
     }
 
     pub(crate) fn note_refusal(&self, what: &'static str, id: &str, code: &'static str) {
-        let mut refusals = lock(&self.refusals);
-        let refused = Refused { what, id: id.to_owned(), code };
-        if refusals.len() < MAX_REFUSALS || refusals.contains_key(&refused) {
-            *refusals.entry(refused).or_default() += 1;
-        }
+        lock(&self.refusals).note(Refused { what, id: id.to_owned(), code });
     }
 
     pub(crate) fn refusals(&self) -> Vec<RefusalCount> {
@@ -80,7 +103,7 @@ impl Sightings {
             code,
             count: *count,
         };
-        lock(&self.refusals).iter().map(count).collect()
+        lock(&self.refusals).counts.iter().map(count).collect()
     }
 
     pub(crate) fn note_action(&self, action: Action) {
@@ -91,6 +114,23 @@ impl Sightings {
 
     pub(crate) fn actions(&self) -> Vec<Action> {
         lock(&self.actions).iter().cloned().collect()
+    }
+}
+
+impl Refusals {
+    /// When there are too many kinds, the one goes that was new the longest ago.
+    fn note(&mut self, refused: Refused) {
+        if let Some(count) = self.counts.get_mut(&refused) {
+            *count += 1;
+            return;
+        }
+        if self.order.len() >= MAX_REFUSALS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.counts.remove(&oldest);
+        }
+        self.order.push_back(refused.clone());
+        self.counts.insert(refused, 1);
     }
 }
 
@@ -113,10 +153,23 @@ mod tests {
             seen.note_action(Action { id, at, action, target, outcome, address: None });
         }
         let locks = seen.locks();
-        assert_eq!((locks.len(), &*locks[0], &*locks[1], &*locks[99]), (100, "busy", "lock-299", "lock-201"));
+        let [first, second, last] = [0, 1, 99].map(|at: usize| &*locks[at].key);
+        assert_eq!((locks.len(), first, second, last), (100, "busy", "lock-299", "lock-201"));
         let refusals = seen.refusals();
         assert_eq!(refusals.iter().map(|refusal| refusal.count).collect::<Vec<_>>(), [150, 150]);
         assert_eq!((seen.actions().len(), seen.actions()[0].at.as_micros()), (200, 299));
+    }
+
+    #[test]
+    fn whoever_got_a_lock_last_is_remembered_with_it() {
+        let seen = Sightings::default();
+        seen.note_owner("a", "nobody asked".to_owned());
+        seen.note_lock("a");
+        assert_eq!(seen.owner_of("a"), None);
+        seen.note_owner("a", "ann".to_owned());
+        seen.note_lock("b");
+        seen.note_lock("a");
+        assert_eq!((seen.owner_of("a").as_deref(), seen.owner_of("b")), (Some("ann"), None));
     }
 
     #[test]
@@ -125,9 +178,12 @@ mod tests {
         for id in 0..1_500 {
             seen.note_refusal("deal", &format!("{id}"), "sold-out");
         }
-        seen.note_refusal("deal", "7", "sold-out");
+        seen.note_refusal("deal", "1499", "sold-out");
         let refusals = seen.refusals();
-        assert_eq!(refusals.len(), 1_000);
-        assert_eq!(refusals.iter().find(|refusal| refusal.id == "7").unwrap().count, 2);
+        let count_of = |id| refusals.iter().find(|refusal| refusal.id == id).map(|refusal| refusal.count);
+        assert_eq!(
+            (refusals.len(), count_of("499"), count_of("500"), count_of("1499")),
+            (1_000, None, Some(1), Some(2))
+        );
     }
 }

@@ -31,7 +31,7 @@ export function overview() {
   const panels = {
     campaigns: panel('Most active campaigns', '#stock', campaigns, 'Nothing is granted at the moment.'),
     lines: panel('Lines', '#lines', lines, 'No lines yet. A line lets a crowd in, so many every so often.'),
-    refusals: panel('Refusals by reason', null, refusals, 'Nobody was refused.'),
+    refusals: panel('Refusals by reason, at this server', null, refusals, 'This server has refused nobody since it started.'),
     actions: panel('Last actions', '#log', actions, 'Nobody has changed anything yet.'),
   };
   const start = empty('Open your first gate',
@@ -75,7 +75,7 @@ export function overview() {
       panels.refusals.show(refused.length);
       keyed(refusals, refused.map((one) => ({ ...one, share: one.count / refused[0].count })), ({ code }) => code, refusalRow);
       panels.actions.show(news.actions.length);
-      keyed(actions, news.actions.slice(0, SHOWN + 1), ({ at, action, target }) => `${at} ${action} ${target}`, actionRow);
+      keyed(actions, news.actions.slice(0, SHOWN + 1), ({ id }) => id, actionRow);
     },
   };
 }

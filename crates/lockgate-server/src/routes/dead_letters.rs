@@ -164,6 +164,7 @@ async fn replay_dead_letters(
     if letters.len() == MAX_REPLAYED {
         body.next = letters.last().map(|letter| letter.id().to_string());
     }
+    let mut before = None;
     for letter in letters.iter().filter(|letter| of.is_none() || of == letter.campaign) {
         match view.ledger().replay(letter).await {
             Ok(true) => body.written += 1,
@@ -172,8 +173,15 @@ async fn replay_dead_letters(
             Err(why) if stays(&why) => {
                 body.refused.push(RefusedLetter { id: letter.id().to_string(), why: why.to_string() });
             }
+            // What was done is told, and where to go on.
+            Err(why) if before.is_some() => {
+                tracing::warn!(%why, "the ledger did not answer any more");
+                body.next = before.map(|letter: DeadLetterId| letter.to_string());
+                break;
+            }
             Err(why) => return Err(away(&why)),
         }
+        before = Some(letter.id());
     }
     view.look_again();
     Ok(JsonBody(body))

@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use super::campaigns::{What, not_held};
 use crate::api::{ReadProblems, WriteProblems, problems};
-use crate::app::AppState;
+use crate::app::{AppState, Reach};
 use crate::auth::App;
 use crate::idempotency::IdempotencyKey;
 use crate::input::{Id, Json, Rfc3339, TextOf, check_id};
@@ -180,7 +180,7 @@ async fn post_coupon_hold(
         coupon = coupon.with_pass(pass);
     }
     let answer = coupon.hold_as(hold.id, &wish.user, ttl).await?;
-    placed(&hold, wish, &shown, &answer)
+    placed(&state, &hold, wish, &shown, &answer)
 }
 
 /// Puts so many aside for a user, or none.
@@ -205,7 +205,7 @@ async fn post_deal_hold(
         deal = deal.with_pass(pass);
     }
     let answer = deal.hold_as(hold.id, &wish.user, wish.quantity, ttl).await?;
-    placed(&hold, wish, &shown, &answer)
+    placed(&state, &hold, wish, &shown, &answer)
 }
 
 /// The same hold whenever the same is asked for under the same key.
@@ -215,6 +215,7 @@ fn hold_of(what: What, of: String, key: &IdempotencyKey) -> HoldRef {
 }
 
 fn placed(
+    state: &Reach,
     hold: &HoldRef,
     Wish { user, quantity, .. }: Wish,
     shown: &ShownPass,
@@ -227,7 +228,9 @@ fn placed(
             let body = HoldBody { hold, user, quantity, state: "held", expires_at, seq: None, remaining };
             Ok((StatusCode::CREATED, JsonBody(body)))
         }
-        Reservation::Denied(denied) => Err(not_held(hold.what, denied, shown.is_forged())),
+        Reservation::Denied(denied) => {
+            Err(state.refuses(hold.what, &hold.of, not_held(hold.what, denied, shown.is_forged())))
+        }
     }
 }
 

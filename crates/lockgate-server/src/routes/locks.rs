@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{ReadProblems, WriteProblems, problems};
-use crate::app::AppState;
+use crate::app::{AppState, Reach};
 use crate::auth::{Admin, App};
 use crate::edge::Patience;
 use crate::input::{Id, Json, check_id};
@@ -73,6 +73,9 @@ pub(crate) struct LockBody {
 pub(crate) struct LockStatusBody {
     key: String,
     held: bool,
+    /// For whom it was taken, if it was taken through this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// The highest that was given out.
     fence: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,17 +104,29 @@ async fn post_lock(
     patience.also(wait);
     state.sightings.note_lock(&key);
     let (mutex, mark) = (state.gate.mutex(&key)?.lease(lease)?, mark_of(&state, &key, &owner));
+    let lent = lend(&mutex, mark, wait, lease).await?;
+    state.sightings.note_owner(&key, owner);
+    Ok(lent)
+}
+
+/// Has it lent to whoever has that mark.
+async fn lend(
+    mutex: &Mutex,
+    mark: LoanMark,
+    wait: Duration,
+    lease: Duration,
+) -> Result<JsonBody<LockBody>, Problem> {
     // Most locks are free.
     let (mut taken, mut has_waited) = (mutex.clone().wait(Duration::ZERO).lend(mark).await, false);
     if is_taken(&taken) {
-        if let Some(held) = held_by(&mutex, mark, lease).await? {
+        if let Some(held) = held_by(mutex, mark, lease).await? {
             return Ok(held);
         }
         if !wait.is_zero() {
             (taken, has_waited) = (mutex.clone().wait(wait).lend(mark).await, true);
             // Another call of this owner, ahead of this one in the queue, may have got it.
             if is_taken(&taken)
-                && let Some(held) = held_by(&mutex, mark, lease).await?
+                && let Some(held) = held_by(mutex, mark, lease).await?
             {
                 return Ok(held);
             }
@@ -119,11 +134,11 @@ async fn post_lock(
     }
     match taken {
         Ok(loan) => {
-            let fence = if has_waited { fence_of(&mutex, &loan).await } else { loan.fence };
+            let fence = if has_waited { fence_of(mutex, &loan).await } else { loan.fence };
             Ok(LockBody::of(loan.token, fence.get(), loan.lease, false))
         }
         Err(LockError::Store(why)) => Err(why.into()),
-        Err(LockError::TimedOut { .. }) => Err(locked(&mutex).await?),
+        Err(LockError::TimedOut { .. }) => Err(locked(mutex).await?),
         Err(why) => Err(not_now(&why)),
     }
 }
@@ -147,7 +162,7 @@ fn millis(length: Duration) -> u64 {
 }
 
 /// By what every server knows this owner's loans of this lock, and nobody else can.
-fn mark_of(state: &AppState, key: &str, owner: &str) -> LoanMark {
+fn mark_of(state: &Reach, key: &str, owner: &str) -> LoanMark {
     let mut hash = Sha256::new();
     for part in ["lockgate lock owner v1", state.tokens.admin.reveal(), key, owner] {
         // With its length, so that no two lists of parts read the same.
@@ -202,12 +217,18 @@ async fn get_lock(
     Id(key): Id,
 ) -> Result<JsonBody<LockStatusBody>, Problem> {
     let status = state.gate.mutex(&key)?.status().await?;
-    Ok(JsonBody(LockStatusBody::new(key, &status)))
+    let owner = state.sightings.owner_of(&key);
+    Ok(JsonBody(LockStatusBody::new(&state, key, owner, &status)))
 }
 
 impl LockStatusBody {
-    pub(crate) fn new(key: String, status: &MutexStatus) -> Self {
+    /// `owner`: who had it last, as far as this server has seen.
+    pub(crate) fn new(state: &Reach, key: String, owner: Option<String>, status: &MutexStatus) -> Self {
+        let is_of = |owner: &String| {
+            status.holder.is_some_and(|holder| holder.token.mark() == mark_of(state, &key, owner))
+        };
         Self {
+            owner: owner.filter(is_of),
             key,
             held: status.holder.is_some(),
             fence: status.fence.get(),

@@ -129,7 +129,27 @@ async fn post_order(
     match order.place().await? {
         OrderPlace::Placed { seqs } => Ok((StatusCode::CREATED, body(seqs, false))),
         OrderPlace::AlreadyPlaced { seqs } => Ok((StatusCode::OK, body(seqs, true))),
-        denied => Err(not_placed(denied, &sorted)),
+        denied => {
+            let at_fault = at_fault(&denied);
+            let problem = not_placed(denied, &sorted);
+            for (sku, _) in at_fault.into_iter().filter_map(|item| sorted.get(item)) {
+                state.note_refusal(What::Sku, sku.as_str(), &problem);
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// The places of the articles for whose sake it was not placed.
+fn at_fault(denied: &OrderPlace) -> Vec<usize> {
+    match denied {
+        OrderPlace::Short(short) => short.iter().map(|shortage| shortage.item).collect(),
+        OrderPlace::NotOpen { item, .. }
+        | OrderPlace::Paused { item }
+        | OrderPlace::Closed { item }
+        | OrderPlace::Unknown { item }
+        | OrderPlace::Recovering { item } => vec![*item],
+        _ => Vec::new(),
     }
 }
 

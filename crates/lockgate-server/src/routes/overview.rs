@@ -35,7 +35,7 @@ use crate::app::AppState;
 use crate::auth::App;
 use crate::input::Rfc3339;
 use crate::problem::Problem;
-use crate::sightings::RefusalCount;
+use crate::sightings::{RefusalCount, SeenLock};
 
 /// How many of each kind are told.
 const MAX_SHOWN: usize = 100;
@@ -159,24 +159,42 @@ impl Watchtower {
     }
 }
 
-/// Tells those who watch, until nobody does.
+/// Leaves the tower when it ends, however that comes about: the next who wants to watch mans it again.
+struct Post<'a>(&'a Watchtower);
+
+impl Drop for Post<'_> {
+    fn drop(&mut self) {
+        self.0.is_manned.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Keeps watch for as long as somebody wants to be told.
 async fn keep_watch(state: AppState) {
     let tower = &state.watchtower;
     loop {
-        let news = match overview(&state).await.map(|body| serde_json::to_string(&body)) {
+        let post = Post(tower);
+        tell_those_who_watch(&state).await;
+        drop(post);
+        // Somebody may have come in between, and have seen that it was manned.
+        let is_wanted = !state.closing.is_cancelled() && tower.tells.receiver_count() > 0;
+        if !is_wanted || tower.is_manned.swap(true, Ordering::SeqCst) {
+            return;
+        }
+    }
+}
+
+/// Tells those who watch, until nobody does or the server stops.
+async fn tell_those_who_watch(state: &AppState) {
+    let tower = &state.watchtower;
+    loop {
+        let news = match overview(state).await.map(|body| serde_json::to_string(&body)) {
             Ok(Ok(text)) => News::Overview(text.into()),
             Ok(Err(_)) | Err(_) => News::Away,
         };
         tower.tells.send_replace(Some(news));
-        if tokio::time::timeout(EVERY, state.closing.cancelled()).await.is_ok() {
+        let is_closing = tokio::time::timeout(EVERY, state.closing.cancelled()).await.is_ok();
+        if is_closing || tower.tells.receiver_count() == 0 {
             return;
-        }
-        if tower.tells.receiver_count() == 0 {
-            tower.is_manned.store(false, Ordering::SeqCst);
-            // Somebody may have come in between, and have seen that it was manned.
-            if tower.tells.receiver_count() == 0 || tower.is_manned.swap(true, Ordering::SeqCst) {
-                return;
-            }
         }
     }
 }
@@ -248,9 +266,10 @@ async fn lines(store: &dyn Store) -> Result<(Vec<LineBody>, usize), StoreError> 
 }
 
 async fn locks(state: &AppState) -> Result<Vec<LockStatusBody>, StoreError> {
-    let keys = state.sightings.locks();
-    let known = keys.into_iter().filter_map(|key| Some((state.gate.mutex(&key).ok()?, key)));
-    let statuses =
-        known.map(|(mutex, key)| async move { Ok(LockStatusBody::new(key, &mutex.status().await?)) });
+    let seen = state.sightings.locks();
+    let known = seen.into_iter().filter_map(|seen| Some((state.gate.mutex(&seen.key).ok()?, seen)));
+    let statuses = known.map(|(mutex, SeenLock { key, owner })| async move {
+        Ok(LockStatusBody::new(state, key, owner, &mutex.status().await?))
+    });
     future::try_join_all(statuses).await
 }

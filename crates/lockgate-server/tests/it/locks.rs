@@ -270,7 +270,7 @@ async fn how_a_lock_stands_is_told_without_its_token() {
     client.clock.advance(Duration::from_secs(4));
     let bob = waiter(&client, "bob", 5_000).await;
     let body = json!({
-        "key": "door", "held": true, "fence": fence(&taken), "lease_left_ms": 6_000, "waiting": 1,
+        "key": "door", "held": true, "owner": "ann", "fence": fence(&taken), "lease_left_ms": 6_000, "waiting": 1,
     });
     client.get("/v1/locks/door").await.expect(200, &body);
     bob.abort();

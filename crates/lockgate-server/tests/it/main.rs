@@ -25,6 +25,8 @@ mod events;
 #[cfg(test)]
 mod every_call;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod grafana;
 #[cfg(test)]
 mod health;

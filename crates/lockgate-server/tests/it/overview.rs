@@ -38,7 +38,7 @@ async fn everything_is_told_at_once() {
         );
         assert_eq!(all, &json!([one]), "{kind}");
     }
-    assert_eq!(seen.body["locks"][0]["key"], "k");
+    assert_eq!((&seen.body["locks"][0]["key"], &seen.body["locks"][0]["owner"]), (&json!("k"), &json!("me")));
     assert_eq!(
         (&seen.body["locks"][0]["held"], &seen.body["locks"][0]["waiting"]),
         (&json!(true), &json!(0))
@@ -74,6 +74,53 @@ async fn admin_calls_are_written_down_however_they_end_and_others_are_not() {
         json!(["put-coupon", "/v1/coupons/c", "done"]),
     ];
     assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn whoever_has_no_token_cannot_crowd_out_what_admins_did() {
+    let client = Client::admin();
+    client.put("/v1/coupons/c", json!({ "quantity": 1 })).await;
+    for _ in 0..500 {
+        client.as_(None).post("/v1/locks/k/break", json!({})).await;
+    }
+    let actions = client.get("/v1/overview").await.body["actions"].take();
+    let actions = actions.as_array().unwrap();
+    assert_eq!((actions.len(), &actions.last().unwrap()["action"]), (61, &json!("put-coupon")));
+}
+
+/// A caller that closes the connection drops the call, wherever it is.
+#[tokio::test]
+async fn an_admin_call_is_written_down_although_its_caller_has_gone_away() {
+    let store = Arc::new(BreakableStore::new(Arc::new(MemoryStore::new(Clock::system()))));
+    let tokens = Tokens { admin: "the-admin".parse().unwrap(), app: None };
+    let service = Service::new(Gate::on(Arc::clone(&store) as Arc<dyn Store>), tokens);
+    let client = Client::of(service, Clock::system());
+    store.break_all(Break::Hang);
+    let call = client.post("/v1/locks/k/break", json!({}));
+    assert!(timeout(Duration::from_millis(50), call).await.is_err(), "it is under way");
+    store.heal();
+    let actions = client.get("/v1/overview").await.body["actions"].take();
+    assert_eq!((&actions[0]["action"], &actions[0]["outcome"]), (&json!("break-lock"), &json!("gone")));
+}
+
+#[tokio::test]
+async fn refusals_are_counted_of_whatever_can_be_refused_and_not_of_what_is_not_there() {
+    let client = Client::admin();
+    client.put("/v1/deals/d", json!({ "stock": 1, "per_user": 9 })).await;
+    client.put("/v1/skus/s", json!({ "stock": 1 })).await;
+    let wish = |quantity: u64| json!({ "user": "a", "quantity": quantity, "ttl_ms": 1000 });
+    client.keyed("1").post("/v1/deals/d/holds", wish(2)).await;
+    client.keyed("2").post("/v1/deals/d/purchases", json!({ "user": "a", "quantity": 3 })).await;
+    let items = json!([{ "sku": "s", "quantity": 2 }]);
+    client.keyed("3").post("/v1/orders", json!({ "user": "a", "items": items })).await;
+    for path in ["/v1/coupons/nothing/issues", "/v1/coupons/invented/issues"] {
+        assert_eq!(client.post(path, json!({ "user": "a" })).await.status, 404);
+    }
+    let refused = json!([
+        { "what": "article", "id": "s", "code": "insufficient-stock", "count": 1 },
+        { "what": "deal", "id": "d", "code": "sold-out", "count": 2 },
+    ]);
+    assert_eq!(client.get("/v1/overview").await.body["rejections"], refused);
 }
 
 /// Reads one event of a stream: its name and its data.

@@ -228,54 +228,95 @@ async fn a_head_without_end_is_refused() {
     .await;
 }
 
+/// A coupon of so many, called `w`.
+fn open_coupon(address: SocketAddr, quantity: u64) {
+    let body = format!("{{\"quantity\": {quantity}}}");
+    let mut stream = connect(address);
+    write!(
+        stream,
+        "PUT /v1/coupons/w HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    assert!(read_to_close(&mut stream).starts_with("HTTP/1.1 201"));
+}
+
+fn issue_to(user: &str, more: &str) -> String {
+    let body = format!("{{\"user\": \"{user}\"}}");
+    let length = body.len();
+    format!(
+        "POST /v1/coupons/w/issues HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n{more}\r\n{body}"
+    )
+}
+
+/// All numbers that stand behind `name` in a text.
+fn numbers_after(name: &str, text: &str) -> Vec<u64> {
+    let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+    text.match_indices(name).filter_map(|(at, name)| digits(&text[at + name.len()..]).parse().ok()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_in_one_go_are_answered_in_their_order() {
+async fn requests_in_one_go_are_done_and_answered_in_their_order() {
     let running = Running::start(|_| {}).await;
     let address = running.address;
     aside(move || {
+        open_coupon(address, 1_000);
         let mut stream = connect(address);
         let mut all = String::new();
-        for number in 0..50 {
+        for number in 1..=50 {
+            all += &issue_to(&format!("u{number}"), "");
             all += &format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: n{number}\r\n\r\n");
         }
-        all += "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: n50\r\nConnection: close\r\n\r\n";
+        all += &issue_to("u51", "Connection: close\r\n");
         stream.write_all(all.as_bytes()).unwrap();
         let answers = read_to_close(&mut stream);
-        let ids: Vec<_> = answers
-            .lines()
-            .filter_map(|line| line.strip_prefix("x-request-id: n"))
-            .map(|id| id.parse::<u32>().unwrap())
-            .collect();
-        assert_eq!(ids, (0..=50).collect::<Vec<_>>());
-        assert_eq!(answers.matches("HTTP/1.1 200").count(), 51);
+        assert_eq!(numbers_after("x-request-id: n", &answers), (1..=50).collect::<Vec<_>>());
+        assert_eq!(numbers_after("\"seq\":", &answers), (1..=51).collect::<Vec<_>>());
+        assert_eq!(answers.matches("HTTP/1.1 201").count(), 51);
+        assert_eq!(answers.matches("HTTP/1.1 200").count(), 50);
     })
     .await;
 }
 
+/// Everywhere: in the head, in the body, and after the last byte, when the call is in hand.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_go_away_in_the_middle_leave_nothing_behind() {
+    const CLIENTS: usize = 300;
     let running = Running::start(|config| config.limits.connections = 20).await;
     let address = running.address;
     aside(move || {
-        let head = "POST /v1/coupons/w/issues HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"user\": \"alice\"}";
-        // Ten times as many as there are places, cut off everywhere.
-        for cut in (1..head.len()).cycle().step_by(7).take(200) {
+        open_coupon(address, 1_000);
+        for client in 0..CLIENTS {
+            let request = issue_to(&format!("u{client:03}"), "");
+            // Every other one sends all of it.
+            let sent = if client % 2 == 0 { request.len() } else { 1 + client * 7 % (request.len() - 1) };
+            // More than there are places: a connection may be closed before it is heard.
             for _ in 0..500 {
-                let mut stream = connect(address);
-                if stream.write_all(&head.as_bytes()[..cut]).is_ok() {
+                if connect(address).write_all(&request.as_bytes()[..sent]).is_ok() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        let served = (0..200).any(|_| {
+        let mut issued = None;
+        let served = (0..500).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             let mut stream = connect(address);
-            let asked = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-            asked.is_ok() && read_to_close(&mut stream).starts_with("HTTP/1.1 200")
+            let asked = stream.write_all(issue_to("the-last", "Connection: close\r\n").as_bytes());
+            let answer = asked.map(|()| read_to_close(&mut stream)).unwrap_or_default();
+            issued = numbers_after("\"seq\":", &answer).first().copied();
+            issued.is_some()
         });
         assert!(served, "their places have not come back");
-    }).await;
+        // Who went away without an answer has one or has none, and nobody has two.
+        let whole = CLIENTS as u64 / 2;
+        assert!(issued.is_some_and(|seq| (2..=whole + 1).contains(&seq)), "{issued:?} of at most {whole}");
+        let status = get_and_close(address, "/v1/coupons/w");
+        assert_eq!(numbers_after("\"issued\":", &status).first().copied(), issued, "{status}");
+    })
+    .await;
 }
 
 /// Events for ever, until the service closes, as streams of tickets are.
