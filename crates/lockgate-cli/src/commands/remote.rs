@@ -31,10 +31,10 @@ pub(crate) struct ServerPlace {
     server: String,
 
     /// The token to show; LOCKGATE_ADMIN_TOKEN and LOCKGATE_APP_TOKEN are not seen by others on this machine, as this is
-    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    #[arg(long, value_name = "TOKEN")]
     token: Option<Hidden>,
 
-    /// A file with the token to show
+    /// A file with the token to show, unless --token is given
     #[arg(long, env = "LOCKGATE_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
 

@@ -35,3 +35,5 @@ mod serve;
 #[cfg(test)]
 #[cfg(feature = "otel")]
 mod telemetry;
+#[cfg(test)]
+mod under_load;

@@ -1,13 +1,13 @@
-//! Redis goes away while the server runs, in every way, and comes back.
+//! What the server stands on goes away while it runs, in every way, and comes back: Redis, and the ledger's database.
 
 use std::time::Duration;
 
 use lockgate::clock::Clock;
 use lockgate::testing::eventually;
-use lockgate::testing::services::{Persistence, Redis, ServiceError};
+use lockgate::testing::services::{Persistence, Postgres, Redis, ServiceError};
 use serde_json::json;
 
-use crate::process::ServerProcess;
+use crate::process::{ServerProcess, run};
 
 /// The longest that a call may take (`RedisConfig::call_timeout`), and room for a busy test machine.
 const CALL_BOUND: Duration = Duration::from_secs(3 + 2);
@@ -68,4 +68,42 @@ fn stopped_and_started_again() {
 #[test]
 fn paused_and_resumed() {
     ride_out(|redis| redis.pause(), |redis| redis.resume());
+}
+
+/// Decisions do not wait for the ledger: it has them all when its database is back.
+#[test]
+fn the_ledgers_database_killed_and_started_again() {
+    let (redis, postgres) = (Redis::start(Persistence::Off).unwrap(), Postgres::start().unwrap());
+    let data = tempfile::tempdir().unwrap();
+    let server = ServerProcess::start(data.path(), &["--store", &redis.url(), "--ledger", &postgres.url()]);
+    let opened = || server.put("/v1/coupons/w", &json!({ "quantity": 1_000 })).0 == 201;
+    assert!(eventually(OPEN_WITHIN, opened));
+    let issue = |users: std::ops::Range<u32>| {
+        for user in users {
+            assert_eq!(server.post("/v1/coupons/w/issues", &json!({ "user": format!("u{user}") })).0, 201);
+        }
+    };
+    issue(0..50);
+
+    postgres.kill();
+    issue(50..100);
+    let mut ready = (0, json!(null));
+    let is_told = eventually(Duration::from_secs(40), || {
+        ready = server.get("/readyz");
+        ready.1["ledger"]["is_written"] == false
+    });
+    assert!(is_told && ready.0 == 200, "{ready:?}");
+    issue(100..150);
+
+    postgres.restart().unwrap();
+    let mut rows = String::new();
+    let is_complete = eventually(Duration::from_secs(40), || {
+        let export = run(&["ledger", "export", "coupon", "w", "--ledger", &postgres.url()]);
+        rows = String::from_utf8(export.stdout).unwrap();
+        // A head, and everybody once.
+        rows.lines().count() == 1 + 150
+    });
+    assert!(is_complete, "{rows}");
+    let is_well = || server.get("/readyz").1["ledger"]["audit"] == "green";
+    assert!(eventually(Duration::from_secs(40), is_well), "{}", server.get("/readyz").1);
 }
