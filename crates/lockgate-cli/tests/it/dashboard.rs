@@ -206,6 +206,91 @@ async fn an_operator_runs_a_sale_from_the_page() {
     browser.close().await;
 }
 
+/// What reaches beyond the window, on the view that is shown, unless it can be scrolled by itself.
+const TOO_WIDE: &str = "
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= width) return [];
+    return [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > width + 1)
+        .map((one) => `${one.tagName} ${one.className} ${one.dataset.test ?? ''} ${one.getBoundingClientRect().right} of ${width}`);
+";
+
+/// How dark the page is: the sum of red, green and blue behind it.
+const BRIGHTNESS: &str = "return getComputedStyle(document.documentElement).backgroundColor.match(/[0-9.]+/g).slice(0, 3)\
+    .reduce((sum, part) => sum + Number(part), 0)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_is_opened_by_keyboard_looked_after_and_read_on_a_phone_in_the_dark() {
+    let data = tempfile::tempdir().unwrap();
+    let server = ServerProcess::start(data.path(), &[]);
+    server.put("/v1/deals/socks", &json!({ "stock": 40, "per_user": 2 }));
+    let browser = Browser::open(&server.url).await;
+    let number =
+        async |script: &str| browser.client.execute(script, Vec::new()).await.unwrap().as_f64().unwrap();
+
+    // Without a mouse: the form has the focus, Enter sends it, and so it is with the question for the token.
+    browser.client.goto(&format!("{}/#create/line", server.url)).await.unwrap();
+    browser.client.refresh().await.unwrap();
+    browser.client.execute(LISTEN_FOR_COMPLAINTS, Vec::new()).await.unwrap();
+    browser.type_into("create-line-id", "tour").await;
+    browser.find("create-line-batch").await.clear().await.unwrap();
+    browser.type_into("create-line-batch", "1").await;
+    browser.find("create-line-every_ms").await.clear().await.unwrap();
+    browser.type_into("create-line-every_ms", "3600\u{e007}").await;
+    browser.type_into("token-input", &format!("{ADMIN_TOKEN}\u{e007}")).await;
+    let is_there = async || server.get("/v1/lines/tour").0 == 200;
+    assert!(eventually_async(SOON, is_there).await, "the line was not created");
+    for user in 0..9 {
+        server.post("/v1/lines/tour/tickets", &json!({ "user": format!("u{user}") }));
+    }
+
+    // It is looked after: so many at once, then another rate.
+    browser.click("nav-lines").await;
+    browser.until_reads("line-tour-waiting", "8").await;
+    browser.find("line-tour-admit-count").await.clear().await.unwrap();
+    browser.type_into("line-tour-admit-count", "3").await;
+    browser.click("line-tour-admit").await;
+    browser.until_reads("line-tour-waiting", "5").await;
+    browser.click("line-tour-edit").await;
+    browser.find("edit-line-batch").await.clear().await.unwrap();
+    browser.type_into("edit-line-batch", "4\u{e007}").await;
+    let is_faster = async || server.get("/v1/lines/tour").1["batch"] == 4;
+    assert!(eventually_async(SOON, is_faster).await, "the rate has not changed");
+
+    // A deal burns down, and the page says when it will be gone, and why somebody got nothing.
+    for user in 0..15 {
+        let wish = json!({ "user": format!("u{user}"), "quantity": 2 });
+        server.post_as(&format!("k{user}"), "/v1/deals/socks/purchases", &wish);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let too_much = json!({ "user": "u0", "quantity": 2 });
+    assert_eq!(server.post_as("again", "/v1/deals/socks/purchases", &too_much).0, 409);
+    browser.click("nav-stock").await;
+    browser.until_reads("deal-socks-remaining", "10").await;
+    browser.until("deal-socks-sellout", "says when", |text| text.chars().any(|c| c.is_ascii_digit())).await;
+    browser.until("deal-socks-rejections", "says why", |text| text.to_lowercase().contains("limit")).await;
+    let drawn =
+        "return document.querySelector('[data-test=\"deal-socks-chart\"] path').getAttribute('d').length";
+    assert!(number(drawn).await > 10.0, "nothing is drawn");
+
+    // Dark, and on a phone: nothing is wider than the window.
+    let bright = number(BRIGHTNESS).await;
+    browser.click("theme-toggle").await;
+    browser.click("theme-toggle").await;
+    let dark = number(BRIGHTNESS).await;
+    assert!(dark < 300.0 && bright > 450.0, "{bright} became {dark}");
+    browser.client.set_window_size(390, 844).await.unwrap();
+    for view in ["overview", "stock", "lines", "locks", "ledger", "log", "create"] {
+        browser.client.execute(&format!("location.hash = '#{view}'"), Vec::new()).await.unwrap();
+        browser.until_is(&format!("nav-{view}"), "aria-current", "page").await;
+        let too_wide = browser.client.execute(TOO_WIDE, Vec::new()).await.unwrap();
+        assert_eq!(too_wide, json!([]), "{view} is wider than a phone");
+    }
+    browser.client.execute("location.hash = '#stock'", Vec::new()).await.unwrap();
+    browser.until_reads("deal-socks-remaining", "10").await;
+    browser.picture("dashboard-phone.png").await;
+    browser.close().await;
+}
+
 /// A database that refuses somebody, and an operator who mends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_replays_what_the_database_refused() {

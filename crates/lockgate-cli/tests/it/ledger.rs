@@ -5,7 +5,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use lockgate::testing::eventually;
-use lockgate::testing::services::{Persistence, Redis};
+use lockgate::testing::services::{Persistence, Postgres, Redis};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -200,5 +200,28 @@ fn a_ledger_that_cannot_be_had_is_said_at_once() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(1), "{said}");
         assert!(said.contains(remedy) && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
+fn the_connection_to_the_database_is_encrypted_where_that_is_demanded() {
+    let (encrypted, plain) = (Postgres::builder().encrypted().start().unwrap(), Postgres::start().unwrap());
+    let data = TempDir::new().unwrap();
+    let trusted = format!("sslmode=verify-full&sslrootcert={}", encrypted.certificate_file().display());
+    let ledger = format!("{}?{trusted}", encrypted.url());
+    let server = ServerProcess::start(data.path(), &["--ledger", &ledger]);
+    assert_eq!(server.put("/v1/coupons/summer", &json!({ "quantity": 1 })).0, 201);
+    assert_eq!(server.post("/v1/coupons/summer/issues", &json!({ "user": "ann" })).0, 201);
+    let is_written = || {
+        let export = run(&["ledger", "export", "coupon", "summer", "--ledger", &ledger]);
+        String::from_utf8_lossy(&export.stdout).contains("1,ann,1")
+    };
+    assert!(eventually(Duration::from_secs(20), is_written));
+    // A server that nobody vouches for, and one that cannot.
+    let [unknown, plain] =
+        [format!("{}?sslmode=verify-full", encrypted.url()), format!("{}?{trusted}", plain.url())];
+    for refused in [unknown, plain] {
+        let output = run(&["ledger", "dead-letters", "--ledger", &refused]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
     }
 }

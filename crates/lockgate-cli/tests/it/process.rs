@@ -115,6 +115,12 @@ impl ServerProcess {
         read(request.content_type("application/json").send(body.to_string()).unwrap())
     }
 
+    /// The same, under an idempotency key.
+    pub(crate) fn post_as(&self, key: &str, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.agent.post(format!("{}{path}", self.url)).header("idempotency-key", key);
+        read(request.content_type("application/json").send(body.to_string()).unwrap())
+    }
+
     /// Asks it to stop, as an operator's tools do, and says how it ended.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();

@@ -3,7 +3,7 @@
 //! Whatever was answered is so afterwards, nobody has two, and no more are issued than there are.
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ fn sell_and_end(more: &[&str], end: impl FnOnce(ServerProcess)) {
         let (status, body) = issue(&format!("u{user}"));
         match status {
             200 | 201 => {
-                assert!(seqs.insert(body["seq"].as_u64().unwrap()), "{body} is somebody else's, too")
+                assert!(seqs.insert(body["seq"].as_u64().unwrap()), "{body} is somebody else's, too");
             }
             status => assert_eq!((status, &body["code"]), (409, &json!("sold-out")), "{body}"),
         }

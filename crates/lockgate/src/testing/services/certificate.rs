@@ -16,9 +16,14 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
+    /// Where it is in a folder.
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self { certificate_file: folder.join("tls.crt"), key_file: folder.join("tls.key") }
+    }
+
     /// Writes both files into the folder.
     pub(super) fn create(folder: &Path) -> Result<Self, ServiceError> {
-        let certificate = Self { certificate_file: folder.join("tls.crt"), key_file: folder.join("tls.key") };
+        let certificate = Self::in_folder(folder);
         // An elliptic curve: such a key is made in milliseconds.
         let launch = Launch::of(OPENSSL)?
             .arguments(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])

@@ -6,12 +6,13 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::ServiceError;
+use super::certificate::Certificate;
 use super::folder::Folder;
 use super::launch::Launch;
 use super::port::{free_port, retry_on_taken_port};
@@ -44,7 +45,13 @@ impl Postgres {
 
     /// For a server with settings of its own.
     pub fn builder() -> PostgresBuilder {
-        PostgresBuilder { settings: Vec::new() }.fsync(false)
+        PostgresBuilder { settings: Vec::new(), is_encrypted: false }.fsync(false)
+    }
+
+    /// The authority to trust, of a server that was started [encrypted](PostgresBuilder::encrypted).
+    #[must_use]
+    pub fn certificate_file(&self) -> PathBuf {
+        Certificate::in_folder(self.folder()).certificate_file
     }
 
     /// `postgres://lockgate@127.0.0.1:<port>/postgres`.
@@ -67,6 +74,7 @@ impl Deref for Postgres {
 #[must_use = "nothing runs until it is started"]
 pub struct PostgresBuilder {
     settings: Vec<(String, String)>,
+    is_encrypted: bool,
 }
 
 impl PostgresBuilder {
@@ -80,6 +88,12 @@ impl PostgresBuilder {
     /// A setting of `postgresql.conf`, for example `setting("max_connections", "20")`. The last one counts.
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Lets clients speak TLS, with a certificate for 127.0.0.1 of its own.
+    pub fn encrypted(mut self) -> Self {
+        self.is_encrypted = true;
         self
     }
 
@@ -99,11 +113,20 @@ impl PostgresBuilder {
             user.own(folder.path())?;
         }
         make_data_folder(folder.path(), user)?;
+        if self.is_encrypted {
+            let certificate = Certificate::create(folder.path())?;
+            // PostgreSQL reads no key that is somebody else's.
+            if let Some(user) = user {
+                user.own(&certificate.key_file)?;
+            }
+        }
+        let encryption = if self.is_encrypted { ENCRYPTION } else { &[] };
         let launch = Launch::of(POSTGRES)?
             .run_by(user)
             .arguments(["-D", "data", "-c", "listen_addresses=127.0.0.1", "-c"])
             .argument(format!("port={port}"))
             .arguments(FIXED_SETTINGS.iter().flat_map(|setting| ["-c", *setting]))
+            .arguments(encryption.iter().flat_map(|setting| ["-c", *setting]))
             .arguments(
                 self.settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]),
             );
@@ -120,6 +143,9 @@ const FIXED_SETTINGS: &[&str] = &[
     "max_connections=200",
     "shared_buffers=32MB",
 ];
+
+/// Relative to the data folder.
+const ENCRYPTION: &[&str] = &["ssl=on", "ssl_cert_file=../tls.crt", "ssl_key_file=../tls.key"];
 
 fn make_data_folder(folder: &Path, user: Option<User>) -> Result<(), ServiceError> {
     Launch::of(INITDB)?
