@@ -90,6 +90,13 @@ impl Drop for Server {
     }
 }
 
+/// The least that Redis has to allow is enough, and no more than that.
+pub(crate) fn check_acl() -> Result<(), String> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    run(cargo().args(["build", "--quiet", "--package", "lockgate-cli"]))?;
+    run(Command::new("bash").arg("packaging/check-acl.sh").arg("target/debug/lockgate").current_dir(root))
+}
+
 fn run(command: &mut Command) -> Result<(), String> {
     let shown = format!("{:?}", command.get_program());
     match command.status() {

@@ -43,6 +43,7 @@ pub(crate) fn everything() -> Result<(), String> {
     steps.run("library without features is lean", lean::check)?;
     steps.cargo("tests", TESTS)?;
     steps.run("the server against its own contract", contract::check)?;
+    steps.run("what Redis has to allow", contract::check_acl)?;
     for (step, example) in EXAMPLES {
         steps.cargo(
             step,
