@@ -5,6 +5,10 @@ use std::sync::Mutex;
 use lockgate::key::Name;
 use lockgate::line::{Audit, Refuted};
 
+use lockgate::store::Store;
+use lockgate::store::memory::MemoryStore;
+use lockgate::testing::breakable::{Break, BreakableStore};
+
 use super::*;
 
 on_both_stores! {
@@ -104,5 +108,51 @@ async fn a_false_audit_is_refuted() {
         let mut audit = audit.clone();
         tamper(&mut audit);
         assert_eq!(audit.verify(Some(&commitment)), Err(expected));
+    }
+}
+
+/// Whoever serves the line dies at its first call, at its second, and so on: before the call, or after it and before its answer.
+/// Somebody else goes on, to the order that was committed to.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_draws_and_serves_the_line_may_die_at_every_step() {
+    const PEOPLE: u32 = 6;
+    // Looking, the arrivals, the draw, looking again, and some ticks.
+    for (step, how) in (0..12).flat_map(|step| [(step, Break::Refuse), (step, Break::LoseAnswer)]) {
+        let clock = Clock::system();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
+        let mortal = Arc::new(BreakableStore::new(Arc::clone(&store)));
+        let mut config = Config::default();
+        config.line_tick = ms(5);
+        let dying = Gate::on_with(Arc::clone(&mortal) as Arc<dyn Store>, &config).line("concert").unwrap();
+        let opens_at = clock.wall() + ms(50);
+        let terms = terms(1, 10).max_active(1).unwrap().grace(None).unwrap().prequeue_until(opens_at);
+        dying.open(&terms).await.unwrap();
+        let commitment = dying.commitment().await.unwrap().unwrap();
+        let tickets = enter_all(&dying, 0..PEOPLE).await;
+        // Somebody watches there, so it looks at every tick.
+        let watched = tickets[0].clone();
+        let watching = tokio::spawn(async move { watched.admitted().await });
+        mortal.spare_next(step);
+        mortal.break_all(how);
+        let seen = mortal.calls() + step as u64;
+        let has_died = async || mortal.calls() > seen && clock.wall() > opens_at;
+        assert!(eventually_async(SOON, has_died).await, "{step} {how:?}: nobody serves the line");
+        watching.abort();
+
+        let heir = Gate::on_with(store, &config).line("concert").unwrap();
+        let admitted = Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = JoinSet::new();
+        for ticket in tickets {
+            let (ticket, admitted) = (heir.ticket(*ticket.id()), Arc::clone(&admitted));
+            waiting.spawn(async move {
+                ticket.admitted().await.unwrap().unwrap();
+                admitted.lock().unwrap().push(ticket.id().number());
+                ticket.finish().await.unwrap();
+            });
+        }
+        assert!(timeout(SOON, waiting.join_all()).await.is_ok(), "{step} {how:?}: somebody is lost");
+        let order = heir.audit().await.unwrap().unwrap().verify(Some(&commitment)).unwrap();
+        assert_eq!(*admitted.lock().unwrap(), order, "{step} {how:?}");
+        assert_eq!(status(&heir).await.admitted, u64::from(PEOPLE), "{step} {how:?}");
     }
 }
