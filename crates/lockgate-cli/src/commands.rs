@@ -15,6 +15,7 @@ pub(crate) mod demo;
 mod draw;
 pub(crate) mod health;
 mod import;
+pub(crate) mod lab;
 pub(crate) mod ledger;
 pub(crate) mod lines;
 pub(crate) mod locks;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use lockgate::testing::services::{Persistence, Redis};
 use redis::IntoConnectionInfo;
 
-mod command_count;
+pub(crate) mod command_count;
 mod frame;
 mod http;
 mod ledger;
@@ -181,7 +181,7 @@ fn raw_client(url: &str) -> Result<redis::Client, Failure> {
 }
 
 /// A connection that waits for as long as it takes: on a machine that is busy on purpose, the usual half second is not enough.
-async fn patient_connection(url: &str) -> Result<redis::aio::MultiplexedConnection, Failure> {
+pub(crate) async fn patient_connection(url: &str) -> Result<redis::aio::MultiplexedConnection, Failure> {
     let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     Ok(raw_client(url)?.get_multiplexed_async_connection_with_config(&patient).await?)
 }
@@ -205,11 +205,16 @@ async fn used_memory(url: &str) -> Result<u64, Failure> {
 
 /// Leaves somebody else's Redis as it was found.
 async fn remove_our_keys(url: &str) -> Result<(), Failure> {
+    remove_keys(url, NAMESPACE).await
+}
+
+/// Removes every key under a prefix that is ours.
+pub(crate) async fn remove_keys(url: &str, prefix: &str) -> Result<(), Failure> {
     let mut connection = patient_connection(url).await?;
     let mut cursor = 0_u64;
     loop {
         let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(format!("{NAMESPACE}:*")).arg("COUNT").arg(1_000);
+        scan.arg(cursor).arg("MATCH").arg(format!("{prefix}:*")).arg("COUNT").arg(1_000);
         let (next, keys): (u64, Vec<String>) = scan.query_async(&mut connection).await?;
         if !keys.is_empty() {
             redis::cmd("UNLINK").arg(keys).exec_async(&mut connection).await?;

@@ -13,19 +13,19 @@ use redis::aio::MultiplexedConnection;
 use super::{Failure, patient_connection};
 
 /// Reads the statistics over a connection of its own.
-pub(super) struct CommandCounter {
+pub(crate) struct CommandCounter {
     connection: MultiplexedConnection,
 }
 
 /// Per command, since the server started.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CommandCounts(HashMap<String, Effort>);
+pub(crate) struct CommandCounts(HashMap<String, Effort>);
 
 /// How often, and how long the server worked on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Effort {
-    pub(super) calls: u64,
-    pub(super) server_us: u64,
+pub(crate) struct Effort {
+    pub(crate) calls: u64,
+    pub(crate) server_us: u64,
 }
 
 impl Add for Effort {
@@ -37,7 +37,7 @@ impl Add for Effort {
 }
 
 impl CommandCounter {
-    pub(super) async fn connect(url: &str) -> Result<Self, Failure> {
+    pub(crate) async fn connect(url: &str) -> Result<Self, Failure> {
         let connection = patient_connection(url).await;
         let connection = connection.map_err(|why| {
             let url = without_secrets(url);
@@ -48,7 +48,7 @@ impl CommandCounter {
         Ok(Self { connection })
     }
 
-    pub(super) async fn read(&self) -> Result<CommandCounts, Failure> {
+    pub(crate) async fn read(&self) -> Result<CommandCounts, Failure> {
         let mut connection = self.connection.clone();
         let text: String = redis::cmd("INFO").arg("commandstats").query_async(&mut connection).await?;
         Ok(CommandCounts::parse(&text))
@@ -63,13 +63,20 @@ impl CommandCounts {
     }
 
     /// What the `commands` came to between `before` and this reading.
-    pub(super) fn since(&self, before: &Self, commands: &[&str]) -> Effort {
+    pub(crate) fn since(&self, before: &Self, commands: &[&str]) -> Effort {
         let of = |counts: &Self, command: &str| counts.0.get(command).copied().unwrap_or_default();
         commands.iter().fold(Effort::default(), |sum, command| {
             let (now, then) = (of(self, command), of(before, command));
             let calls = now.calls.saturating_sub(then.calls);
             sum + Effort { calls, server_us: now.server_us.saturating_sub(then.server_us) }
         })
+    }
+
+    /// What all commands came to, those that scripts call included; not what it takes to read the statistics.
+    pub(crate) fn all_since(&self, before: &Self) -> Effort {
+        let commands: Vec<&str> =
+            self.0.keys().map(String::as_str).filter(|command| *command != "info").collect();
+        self.since(before, &commands)
     }
 }
 
@@ -95,5 +102,6 @@ mod tests {
         );
         assert_eq!(after.since(&before, &["evalsha", "set"]), Effort { calls: 7, server_us: 5 });
         assert_eq!(after.since(&before, &["eval"]), Effort::default());
+        assert_eq!(after.all_since(&before).calls, 106);
     }
 }
