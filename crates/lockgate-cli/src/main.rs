@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tracing::Level;
 
 mod commands;
 mod telemetry;
@@ -59,7 +60,12 @@ fn run(cli: Cli) -> commands::Outcome {
         Command::Serve(serve) => (serve.log_format, Spans::of_server()?),
         _ => (LogFormat::Text, Spans::none()),
     };
-    telemetry::begin(format, &spans);
+    let level = match &cli.command {
+        // Locks are lost there on purpose.
+        Command::Lab(_) => Level::ERROR,
+        _ => Level::WARN,
+    };
+    telemetry::begin(format, level, &spans);
     let outcome = run_command(cli.command);
     spans.flush();
     outcome

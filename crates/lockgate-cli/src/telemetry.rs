@@ -24,10 +24,10 @@ pub(crate) use self::without::{Spans, traced};
 /// Where the spans of requests come from. They are no part of log lines, which have the same in other words.
 const REQUESTS: &str = "lockgate_cli::requests";
 
-/// Begins to log: warnings, unless `LOCKGATE_LOG` says more: `debug`, or `lockgate=trace,warn`.
-pub(crate) fn begin(format: LogFormat, spans: &Spans) {
+/// Begins to log: from `level` on, unless `LOCKGATE_LOG` says more: `debug`, or `lockgate=trace,warn`.
+pub(crate) fn begin(format: LogFormat, level: Level, spans: &Spans) {
     let wanted = std::env::var("LOCKGATE_LOG").ok().and_then(|wanted| wanted.parse().ok());
-    let filter: Targets = wanted.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
+    let filter: Targets = wanted.unwrap_or_else(|| Targets::new().with_default(level));
     let filter = filter.with_target(REQUESTS, LevelFilter::OFF);
     let stderr = std::io::stderr;
     let lines = tracing_subscriber::fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr);

@@ -19,6 +19,8 @@ mod edge;
 #[cfg(test)]
 mod exit_codes;
 #[cfg(test)]
+mod lab;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod old_redis;

@@ -88,6 +88,7 @@ impl Actor {
             quorum: OnceCell::new(),
         };
         let shop = Shop::connect(&places.database, places.connections).await?;
+        shop.warm_up(places.connections).await?;
         Ok(Self { shop, links: Arc::new(links), clock: Clock::system() })
     }
 
@@ -169,7 +170,7 @@ async fn crowd(taker: &Arc<dyn Taker>, turn: &Turn, clock: &Clock) -> Testimony 
         match timeout(turn.stall.min(left), asking.join_next()).await {
             Ok(Some(Ok(told))) => testimony.hear(told),
             // A task that panicked has told its user nothing.
-            Ok(Some(Err(why))) => testimony.note(why.to_string()),
+            Ok(Some(Err(why))) => testimony.note(&why),
             Ok(None) => break,
             Err(_) => {
                 asking.shutdown().await;
@@ -184,16 +185,16 @@ async fn crowd(taker: &Arc<dyn Taker>, turn: &Turn, clock: &Clock) -> Testimony 
 impl Testimony {
     fn hear(&mut self, (user, answer, after_us): (u64, Result<Answer, Failure>, u64)) {
         let answer = answer.unwrap_or_else(|why| {
-            self.note(why.to_string());
+            self.note(&why);
             Answer::Failed
         });
         self.heard.push(Heard { user, answer, after_us });
     }
 
     /// One error is as good as a hundred of them.
-    fn note(&mut self, why: String) {
+    fn note(&mut self, why: &impl ToString) {
         if self.notes.is_empty() {
-            self.notes.push(format!("an error: {why}"));
+            self.notes.push(format!("an error: {}", why.to_string()));
         }
     }
 

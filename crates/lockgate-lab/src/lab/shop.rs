@@ -107,6 +107,17 @@ impl Shop {
         Ok(Self { pool, statements: Arc::default() })
     }
 
+    /// Opens all connections, so that the first round does not pay for them.
+    pub(super) async fn warm_up(&self, connections: u32) -> Result<(), Failure> {
+        let mut all = Vec::new();
+        if !matches!(self.pool, Pool::Sqlite(_)) {
+            for _ in 0..connections {
+                all.push(self.plain(0).await?);
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a new coupon on the shelf.
     pub(super) async fn open_coupon(&self, coupon: i64, stock: u64) -> Result<(), Failure> {
         let mut session = self.plain(coupon).await?;

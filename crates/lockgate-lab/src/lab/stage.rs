@@ -137,10 +137,10 @@ impl Stage {
         let schema = &self.places.database.schema;
         match (self.dialect, &self.own_database) {
             (Dialect::Postgres, OwnDatabase::Nothing) => {
-                self.shop.run(&format!("DROP SCHEMA {schema} CASCADE")).await?
+                self.shop.run(&format!("DROP SCHEMA {schema} CASCADE")).await?;
             }
             (Dialect::MySql, OwnDatabase::Nothing) => {
-                self.shop.run(&format!("DROP DATABASE {schema}")).await?
+                self.shop.run(&format!("DROP DATABASE {schema}")).await?;
             }
             _ => {}
         }

@@ -30,16 +30,16 @@ fn conditions(report: &Report) -> String {
         .as_ref()
         .map_or_else(|| "no Redis".to_owned(), |redis| format!("{} {}", redis.name, redis.version));
     let database = format!("{} {}", report.database.name, report.database.version);
-    let processes = if options.processes == 1 { "one process" } else { "processes" };
-    let processes = if options.processes == 1 {
-        processes.to_owned()
-    } else {
-        format!("{} {processes}", options.processes)
-    };
+    let processes = counted(options.processes, "process", "processes");
+    let rounds = counted(usize::try_from(options.rounds).unwrap_or(usize::MAX), "round", "rounds");
     format!(
-        "{} users want one of {}, in {processes}, {} rounds, on {redis} and {database}, with {} cores.",
-        options.users, options.stock, options.rounds, report.machine.cores
+        "{} users want one of {}, in {processes}, {rounds}, on {redis} and {database}, with {} cores.",
+        options.users, options.stock, report.machine.cores
     )
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("one {one}") } else { format!("{count} {many}") }
 }
 
 fn rows(report: &Report) -> Table {

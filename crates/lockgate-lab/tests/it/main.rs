@@ -9,4 +9,6 @@ mod faults;
 #[cfg(test)]
 mod fencing;
 #[cfg(test)]
+mod lab;
+#[cfg(test)]
 mod ledger;

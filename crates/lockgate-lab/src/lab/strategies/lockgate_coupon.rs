@@ -53,7 +53,7 @@ impl Taker for WithLedger {
         Box::pin(async move {
             match self.coupon.issue(user.to_string()).await? {
                 Issue::Issued { .. } => Ok(Answer::Got),
-                Issue::SoldOut { .. } => Ok(Answer::SoldOut),
+                Issue::SoldOut => Ok(Answer::SoldOut),
                 other => Err(format!("neither issued nor sold out: {other:?}").into()),
             }
         })
