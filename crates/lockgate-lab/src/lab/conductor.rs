@@ -17,8 +17,9 @@ use crate::bench::command_count::CommandCounts;
 /// What the library's clients send to Redis; its scripts call none of these.
 const CLIENT_COMMANDS: &[&str] = &["eval", "evalsha", "script|load"];
 
-/// How much longer than that without an answer a round may take, for each user.
-const LIMIT_PER_USER: Duration = Duration::from_millis(30);
+/// How long a round may take for each user, beside the time that one may be without any answer: on a machine that is busy with
+/// other things too, a transaction in a crowd has been seen to take a quarter of it.
+const LIMIT_PER_USER: Duration = Duration::from_millis(60);
 
 /// One of the sizes at which a strategy is tried.
 #[derive(Clone, Copy)]
@@ -131,7 +132,7 @@ impl Conductor<'_> {
             let (process, all) = (u64::try_from(process).unwrap_or(0), u64::try_from(processes).unwrap_or(1));
             size.users * process / all
         };
-        let limit = self.options.limit + LIMIT_PER_USER * u32::try_from(size.users).unwrap_or(u32::MAX);
+        let limit = self.options.limit * 2 + LIMIT_PER_USER * u32::try_from(size.users).unwrap_or(u32::MAX);
         let turn = |process| Turn {
             strategy: strategy.name.to_owned(),
             coupon,
@@ -140,7 +141,7 @@ impl Conductor<'_> {
             users: (share(process), share(process + 1)),
             in_flight: (self.options.in_flight / processes).max(1),
             stall: strategy.crash.unwrap_or(self.options.limit),
-            limit: limit * 2,
+            limit,
         };
         (0..processes).map(turn).collect()
     }

@@ -23,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, MySqlPool, PgPool, Row as _, SqlitePool};
+use sqlx::{
+    AssertSqlSafe, Connection as _, MySqlConnection, MySqlPool, PgConnection, PgPool, Row as _, SqlitePool,
+};
 
 use super::Failure;
 use super::audit::Books;
@@ -79,6 +81,12 @@ pub(super) enum Pool {
 /// Nobody waits in vain for a connection: the crowd is larger than the pool on purpose, and rounds have a limit of their own.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
+/// A pool would try for as long as that to reach a server that is not there, so the first connection is made without it.
+async fn in_time<C>(connecting: impl Future<Output = Result<C, sqlx::Error>>) -> Result<C, Failure> {
+    let in_time = tokio::time::timeout(Duration::from_secs(10), connecting).await;
+    Ok(in_time.map_err(|_| "no answer within 10 s")??)
+}
+
 const OPEN_COUPON: Sql = Sql {
     postgres: "INSERT INTO coupon (id, stock, version) VALUES ($1, $2, 0)",
     others: "INSERT INTO coupon (id, stock, version) VALUES (?, ?, 0)",
@@ -90,11 +98,13 @@ impl Shop {
             Dialect::Postgres => {
                 let options = PgConnectOptions::from_str(&address.url)?;
                 let options = options.options([("search_path", &address.schema)]);
+                in_time(PgConnection::connect_with(&options)).await?;
                 let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
                 Pool::Postgres(pool.connect_with(options).await?)
             }
             Dialect::MySql => {
                 let options = MySqlConnectOptions::from_str(&address.url)?.database(&address.schema);
+                in_time(MySqlConnection::connect_with(&options)).await?;
                 let level = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
                 let pool = MySqlPoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
                 let pool = pool.after_connect(move |connection, _| {
@@ -164,8 +174,8 @@ impl Shop {
 
     /// What is written of a coupon in the end.
     pub(super) async fn books(&self, coupon: i64) -> Result<Books, Failure> {
-        let mut session = self.plain(coupon).await?;
-        let stock = session.stock().await?;
+        // Given back at once: SQLite's is the only one.
+        let stock = self.plain(coupon).await?.stock().await?;
         let rows = self.users(&format!("SELECT account FROM issue WHERE coupon = {coupon}")).await?;
         self.take_statements();
         Ok(Books { stock, rows })
