@@ -30,7 +30,7 @@ fn seen(report: &Value, strategy: &str) -> Vec<String> {
     seen.iter().map(|flaw| flaw.as_str().unwrap().to_owned()).collect()
 }
 
-const SMALL: &[&str] = &["--users", "60", "--stock", "40", "--rounds", "3"];
+const SMALL: &[&str] = &["--users", "60", "--stock", "40", "--rounds", "2"];
 
 fn all_claims_match(database: &str, strategies: usize, skipped: usize) -> Value {
     let report = report_of(&[SMALL, &["--db", database]].concat());
