@@ -139,7 +139,7 @@ pub async fn run(options: &LabOptions, watch: &dyn Fn(Event<'_>)) -> Result<Repo
     let report = tried.map(|strategies| Report {
         lockgate_version: env!("CARGO_PKG_VERSION").to_owned(),
         began_at_us: began_at.as_micros(),
-        took_ms: clock.monotonic().since(began).as_secs_f64() * 1_000.0,
+        took_ms: report::millis(clock.monotonic().since(began)),
         machine: machine::this_one(),
         redis: stage.redis.clone(),
         database: stage.database.clone(),
@@ -202,7 +202,7 @@ fn conditions(options: &LabOptions, stage: &Stage) -> Conditions {
         growth: options.growth.clone(),
         in_flight: options.in_flight,
         connections: stage.connections(),
-        limit_ms: options.limit.as_secs_f64() * 1_000.0,
+        limit_ms: report::millis(options.limit),
     }
 }
 

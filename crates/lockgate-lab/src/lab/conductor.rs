@@ -7,7 +7,7 @@ use super::actor::{Testimony, Turn};
 use super::audit::{Answer, Heard, audit};
 use super::claim::check;
 use super::crew::{Crew, Played};
-use super::report::{Answers, Cost, GrowthPoint, Latency, Round, Tried, median};
+use super::report::{Answers, Cost, GrowthPoint, Latency, Round, Tried, median, millis};
 use super::stage::Stage;
 use super::strategy::{Bookkeeping, Counting, Strategy};
 use super::victim::{Fate, Victim};
@@ -210,10 +210,6 @@ fn latency(history: &[Heard]) -> Option<Latency> {
 
 fn longest_ms(testimonies: &[Testimony]) -> f64 {
     testimonies.iter().map(|told| millis(told.elapsed)).fold(0.0, f64::max)
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1_000.0
 }
 
 /// A point for each size, smallest first.

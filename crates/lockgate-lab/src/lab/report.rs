@@ -7,6 +7,7 @@
 //! **Not promised:** that times compare between two reports. They do within one.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -281,6 +282,11 @@ impl Tried {
         let all: u64 = self.rounds.iter().map(|round| figure(&round.cost)).sum();
         (got > 0).then(|| all as f64 / got as f64)
     }
+}
+
+/// To the microsecond, which is as much as was measured, and is read back from JSON as it was written.
+pub(super) fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1_000_000.0).round() / 1_000.0
 }
 
 /// The middle one, or the mean of the two in the middle.
