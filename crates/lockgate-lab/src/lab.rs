@@ -20,6 +20,9 @@
 //! claim         compares it with what was claimed
 //! report        what a run found: what table, JSON and charts are made from
 //! table         for the terminal
+//! html          for people: one page, with the pictures of charts
+//! cost          what waiting for a lock costs, by the usual estimate and measured
+//! verdict       right or wrong, in a symbol, a word and a colour
 //! ```
 
 use std::error::Error;
@@ -30,24 +33,32 @@ use lockgate::clock::Clock;
 
 mod actor;
 pub mod audit;
+mod charts;
 pub mod claim;
 mod conductor;
+pub mod cost;
 mod crew;
+mod html;
 mod machine;
 mod options;
 mod redis_link;
 pub mod report;
+#[cfg(test)]
+mod sample;
 mod session;
 mod shop;
 mod stage;
 mod strategies;
 mod strategy;
 mod table;
+mod verdict;
 mod victim;
 mod work;
 
+pub use self::charts::{Chart, charts};
 use self::conductor::Conductor;
 use self::crew::Crew;
+pub use self::html::html;
 use self::report::{Conditions, Report, Skipped, Tried};
 use self::stage::Stage;
 use self::strategy::Strategy;

@@ -1,6 +1,5 @@
 //! `lockgate lab`: every strategy of the field side by side, on this machine.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,9 +7,15 @@ use clap::{Args, Subcommand};
 use lockgate_lab::lab::report::Report;
 use lockgate_lab::lab::{self, LabOptions};
 
+use self::again::Again;
+use self::cost::Cost;
+use self::pages::{Pages, write};
 use self::progress::Progress;
 use super::{Outcome, print, runtime, runtime_of};
 
+mod again;
+mod cost;
+mod pages;
 mod progress;
 
 /// Let a crowd take something limited by every strategy of the field, and see which ones lose updates, oversell or get stuck.
@@ -25,6 +30,10 @@ pub(crate) struct Lab {
 
 #[derive(Debug, Subcommand)]
 enum Part {
+    /// What waiting for a lock costs, by the usual estimate and measured
+    Cost(Cost),
+    /// Make table, page and charts of what lab --json has written, without running anything
+    Report(Again),
     /// A process that `lab --processes` starts
     #[command(hide = true)]
     Crew { threads: usize },
@@ -80,6 +89,9 @@ struct Wishes {
     /// Write everything that was measured to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pages: Pages,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -92,6 +104,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Lab {
     pub(crate) fn run(self) -> Outcome {
         match self.part {
+            Some(Part::Cost(cost)) => return cost.run(),
+            Some(Part::Report(again)) => return again.run(),
             Some(Part::Crew { threads }) => return runtime_of(threads)?.block_on(lab::serve_in_crew()),
             Some(Part::Victim { threads }) => return runtime_of(threads)?.block_on(lab::live_as_victim()),
             None => {}
@@ -139,13 +153,12 @@ impl Wishes {
         Ok(sizes.iter().map(size).collect::<Result<_, String>>()?)
     }
 
-    /// What was asked for beside the table. A report for people (`--html`) is made from the same [`Report`].
+    /// What was asked for beside the table.
     fn write_files(&self, report: &Report) -> Outcome {
         if let Some(file) = &self.json {
-            let unwritable = |why| format!("cannot write {}: {why}; correct --json", file.display());
-            fs::write(file, serde_json::to_string_pretty(report)? + "\n").map_err(unwritable)?;
+            write(file, &(serde_json::to_string_pretty(report)? + "\n"), "--json")?;
         }
-        Ok(())
+        self.pages.write(report)
     }
 }
 

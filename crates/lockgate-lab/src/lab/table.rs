@@ -67,24 +67,13 @@ fn row(tried: &Tried, processes: usize) -> Vec<String> {
     vec![
         tried.name.clone(),
         tried.claim.with(processes).in_words(),
-        found(tried),
+        tried.finding.in_words(),
         if tried.finding.is_as_claimed { "yes".to_owned() } else { "NO".to_owned() },
         tried.median_ms().map_or_else(String::new, |ms| format!("{ms:.0}")),
         figure(tried.redis_round_trips_per_success()),
         figure(tried.sql_statements_per_success()),
         if retries == 0 { "–".to_owned() } else { retries.to_string() },
     ]
-}
-
-/// What was seen, and in how many rounds.
-fn found(tried: &Tried) -> String {
-    let finding = &tried.finding;
-    if finding.seen.is_empty() {
-        return format!("exact ({0} of {0})", finding.all_rounds);
-    }
-    let seen: Vec<_> = finding.seen.iter().map(ToString::to_string).collect();
-    let wrong = finding.all_rounds.saturating_sub(finding.exact_rounds);
-    format!("{} ({wrong} of {})", seen.join(", "), finding.all_rounds)
 }
 
 fn verdict(report: &Report) -> String {
