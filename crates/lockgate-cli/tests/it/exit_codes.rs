@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use crate::completions::commands;
 use crate::process::{ADMIN_TOKEN, ServerProcess, run};
 
-/// Tried elsewhere with all that they need: `serve` in `serve` and `bad_days`, `bench` in `bench`, a draw in `draw`.
-const DONE_ELSEWHERE: [&str; 13] = [
+/// Tried elsewhere with all that they need: `serve` in `serve` and `bad_days`, `bench` in `bench`, a draw in `draw`, the lab in
+/// `lab_report`.
+const DONE_ELSEWHERE: [&str; 16] = [
     "serve",
     "bench lock",
     "bench lock-family",
@@ -23,7 +24,13 @@ const DONE_ELSEWHERE: [&str; 13] = [
     "bench http",
     "lines audit",
     "lines verify",
+    "lab",
+    "lab cost",
+    "lab report",
 ];
+
+/// These have commands below them, and do something without.
+const ALSO_ALONE: [&str; 1] = ["lab"];
 
 /// All that can be typed, without arguments: `coupons list`, `health`, ….
 fn all_commands() -> BTreeSet<String> {
@@ -31,7 +38,7 @@ fn all_commands() -> BTreeSet<String> {
     for name in commands(&[]) {
         let below = commands(&[&name]);
         all.extend(below.iter().map(|below| format!("{name} {below}")));
-        if below.is_empty() {
+        if below.is_empty() || ALSO_ALONE.contains(&name.as_str()) {
             all.insert(name);
         }
     }
@@ -191,6 +198,9 @@ const NOT_DONE: &str = "
     health --url http://127.0.0.1:1/healthz --json
     demo --listen {url}
     man --out {folder}/token
+    lab --stock 0
+    lab cost --redis redis://127.0.0.1:1
+    lab report {folder}/token
 ";
 
 fn lines(table: &str) -> impl Iterator<Item = &str> {
@@ -202,7 +212,8 @@ fn tried(table: &str) -> BTreeSet<String> {
     let known = all_commands();
     let name = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();
-        [words[..1].join(" "), words[..2.min(words.len())].join(" ")]
+        // The longer one first: `lab cost` is not `lab`.
+        [words[..2.min(words.len())].join(" "), words[..1].join(" ")]
             .into_iter()
             .find(|name| known.contains(name))
     };

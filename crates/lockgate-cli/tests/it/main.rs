@@ -21,6 +21,8 @@ mod exit_codes;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod lab_report;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod old_redis;

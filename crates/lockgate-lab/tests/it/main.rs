@@ -3,6 +3,8 @@
 //! `cfg(test)` is always set here; written down, it tells clippy that helpers may panic as tests may.
 
 #[cfg(test)]
+mod cost;
+#[cfg(test)]
 mod databases;
 #[cfg(test)]
 mod faults;

@@ -23,6 +23,17 @@ impl Policy {
     pub const ALL: [Self; 5] =
         [Self::SpinEvery, Self::SpinPausing, Self::LibrarySpin, Self::Notify, Self::HandOff];
 
+    /// As JSON calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::SpinEvery => "spin-every",
+            Self::SpinPausing => "spin-pausing",
+            Self::LibrarySpin => "library-spin",
+            Self::Notify => "notify",
+            Self::HandOff => "hand-off",
+        }
+    }
+
     /// In plain words.
     #[must_use]
     pub fn title(self) -> &'static str {

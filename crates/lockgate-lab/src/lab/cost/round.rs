@@ -91,9 +91,8 @@ impl Rounds<'_> {
         name: &str,
         longer: Duration,
     ) -> Result<Once, Failure> {
-        // The word may differ for each way, and what an earlier round has left is none of this one's.
-        let name =
-            format!("{}-{name}", self.policy.title().split(':').next().unwrap_or_default().replace(' ', "-"));
+        // What an earlier round has left is none of this one's.
+        let name = format!("{}-{name}", self.policy.name());
         let held = holder.lock(&name).await?;
         self.until_quiet().await?;
         if self.policy.asks() {
