@@ -179,7 +179,7 @@ mod tests {
     fn everything_of_a_report_is_on_the_page() {
         let page = html(&sample::report()).unwrap();
         for expected in [
-            "4 ways to share",
+            "5 ways to share",
             "400 users want one of 300",
             "2026-01-01T00:00:00Z",
             "Redis 8.0.1, started by the lab",
@@ -195,7 +195,7 @@ mod tests {
             "5 sold beyond the stock",
             "noted of &lt;hasty&gt;",
             "63.1",
-            "42.3",
+            "42.2",
             "894",
             "1192",
             "Not as claimed",

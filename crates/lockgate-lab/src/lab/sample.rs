@@ -1,7 +1,7 @@
 //! A report as a run might make it, for tests: one strategy of each kind, with text that a page must not take for its own.
 
 use super::audit::{Evidence, Flaw};
-use super::claim::{Claim, When, check};
+use super::claim::{Claim, Promise, When, check};
 use super::report::{
     Answers, Conditions, Cost, Family, GrowthPoint, Latency, Machine, Report, Round, Service, Skipped, Tried,
 };
@@ -37,10 +37,15 @@ pub(super) fn report() -> Report {
         strategies: vec![
             tried("right", Family::Database, &Claim::exact(), 120.0, &[]),
             tried("patient", Family::Database, &Claim::exact_or_gives_up(), 900.0, &[Flaw::Undersold]),
+            tried("local", Family::InProcess, &Claim::exact_in_one_process(breaks()), 60.0, &[]),
             tried("hasty", Family::Nothing, &loses(), 15.0, &[Flaw::LostUpdates, Flaw::Oversold]),
             tried("boaster", Family::RedisLock, &Claim::exact(), 4_000.0, &[Flaw::Stuck]),
         ],
     }
+}
+
+fn breaks() -> Promise {
+    Promise::fails(Flaw::LostUpdates, &[], When::Always)
 }
 
 fn loses() -> Claim {

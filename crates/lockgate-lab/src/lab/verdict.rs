@@ -1,6 +1,7 @@
 //! What a reader wants to know first of a strategy, in a symbol, a word and a colour: never in a colour alone.
 
 use super::audit::Flaw;
+use super::claim::Promise;
 use super::report::{Finding, Tried};
 
 /// How a strategy did, over all of its rounds.
@@ -10,6 +11,8 @@ pub(super) enum Verdict {
     Exact,
     /// The same, but some were told to try again later, as it says.
     GaveUp,
+    /// The same, but it says that it would not be so with several processes, or with more users than there are pieces.
+    ExactHere,
     /// It was wrong, in the way that it says.
     WrongAsClaimed,
     /// Claim and finding differ, whichever of them is the better one.
@@ -17,15 +20,16 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 4] = [Self::Exact, Self::GaveUp, Self::WrongAsClaimed, Self::NotAsClaimed];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Exact, Self::GaveUp, Self::ExactHere, Self::WrongAsClaimed, Self::NotAsClaimed];
 
     pub(super) fn of(tried: &Tried) -> Self {
-        let finding = &tried.finding;
         let gave_up = tried.rounds.iter().any(|round| round.answers.gave_up > 0);
-        if !finding.is_as_claimed {
+        if !tried.finding.is_as_claimed {
             return Self::NotAsClaimed;
         }
-        match finding.seen.as_slice() {
+        match tried.finding.seen.as_slice() {
+            [] if fails_elsewhere(tried) => Self::ExactHere,
             [] if !gave_up => Self::Exact,
             // Those who were turned away are why something was left.
             [] | [Flaw::Undersold] if gave_up => Self::GaveUp,
@@ -37,6 +41,7 @@ impl Verdict {
         match self {
             Self::Exact => "✓",
             Self::GaveUp => "◐",
+            Self::ExactHere => "◇",
             Self::WrongAsClaimed => "✗",
             Self::NotAsClaimed => "⚠",
         }
@@ -46,6 +51,7 @@ impl Verdict {
         match self {
             Self::Exact => "exact",
             Self::GaveUp => "exact, but gave up on some",
+            Self::ExactHere => "exact here, not everywhere",
             Self::WrongAsClaimed => "wrong, as it says",
             Self::NotAsClaimed => "not as claimed",
         }
@@ -56,10 +62,18 @@ impl Verdict {
         match self {
             Self::Exact => "exact",
             Self::GaveUp => "gave-up",
+            Self::ExactHere => "here",
             Self::WrongAsClaimed => "wrong",
             Self::NotAsClaimed => "surprise",
         }
     }
+}
+
+/// Whether it says that it fails under a condition that these rounds did not meet. More processes than there were is one.
+fn fails_elsewhere(tried: &Tried) -> bool {
+    [&tried.claim.in_one_process, &tried.claim.across_processes]
+        .into_iter()
+        .any(|promise| matches!(promise, Promise::Fails { .. }))
 }
 
 impl Finding {
@@ -88,6 +102,7 @@ mod tests {
         };
         assert_eq!(verdict("right"), Verdict::Exact);
         assert_eq!(verdict("patient"), Verdict::GaveUp);
+        assert_eq!(verdict("local"), Verdict::ExactHere);
         assert_eq!(verdict("hasty"), Verdict::WrongAsClaimed);
         assert_eq!(verdict("boaster"), Verdict::NotAsClaimed);
     }
@@ -98,6 +113,6 @@ mod tests {
             Verdict::ALL.iter().flat_map(|verdict| [verdict.symbol(), verdict.word()]).collect();
         looks.sort_unstable();
         looks.dedup();
-        assert_eq!(looks.len(), 8);
+        assert_eq!(looks.len(), 10);
     }
 }

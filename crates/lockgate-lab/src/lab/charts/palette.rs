@@ -9,16 +9,18 @@ pub(super) const FAINT: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 pub(super) const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 const EXACT: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
 const GAVE_UP: RGBColor = RGBColor(0x9A, 0x67, 0x00);
+const HERE: RGBColor = RGBColor(0x09, 0x69, 0xDA);
 const WRONG: RGBColor = RGBColor(0xCF, 0x22, 0x2E);
 const SURPRISE: RGBColor = RGBColor(0x82, 0x50, 0xDF);
 
 /// What each is called in the page's style sheet.
-const IN_PAGE: [(RGBColor, &str); 7] = [
+const IN_PAGE: [(RGBColor, &str); 8] = [
     (INK, "--ink"),
     (FAINT, "--faint"),
     (GRID, "--grid"),
     (EXACT, "--exact"),
     (GAVE_UP, "--gave-up"),
+    (HERE, "--here"),
     (WRONG, "--wrong"),
     (SURPRISE, "--surprise"),
 ];
@@ -40,6 +42,7 @@ pub(super) fn of_verdict(verdict: Verdict) -> RGBColor {
     match verdict {
         Verdict::Exact => EXACT,
         Verdict::GaveUp => GAVE_UP,
+        Verdict::ExactHere => HERE,
         Verdict::WrongAsClaimed => WRONG,
         Verdict::NotAsClaimed => SURPRISE,
     }

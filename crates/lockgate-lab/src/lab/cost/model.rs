@@ -64,22 +64,25 @@ impl Model {
         let backoff_ms = millis(self.backoff);
         match (policy, measured.period_ms) {
             (_, Some(period_ms)) => {
-                let period = Duration::try_from_secs_f64(period_ms / 1_000.0).unwrap_or(self.backoff);
-                let (corrected, sleep) = (self.spinning(period), period_ms - backoff_ms);
-                let left = deviation_percent(measured.calls, corrected);
+                // Without rounding up: over many waiters, what is begun and what is cut off make up for each other.
+                let corrected = f64::from(self.waiters) * millis(self.hold) / period_ms.max(backoff_ms);
+                let (more, left) = (period_ms - backoff_ms, deviation_percent(measured.calls, corrected));
                 format!(
                     "from one try to the next it took {period_ms:.2} ms rather than {backoff_ms} ms: the round trip, and a timer \
-                     that goes by whole milliseconds, came to {sleep:.2} ms. With that, W·⌈L/b⌉ is {corrected:.0}, and the \
+                     that goes by whole milliseconds, came to {more:.2} ms. With that, W·L/b is {corrected:.0}, and the \
                      deviation {left:+.1} %"
                 )
             }
             (Policy::SpinEvery, None) => {
                 "the machine was too busy to ask in time; try with a longer --backoff".to_owned()
             }
-            (Policy::SpinPausing | Policy::LibrarySpin, None) => format!(
-                "on top of each pause of about {backoff_ms} ms come the round trip and a timer that goes by whole milliseconds, \
-                 so that there are fewer tries; the shorter the pause, the more this matters"
-            ),
+            (Policy::SpinPausing | Policy::LibrarySpin, None) => {
+                let period_ms = f64::from(self.waiters) * millis(self.hold) / measured.calls.max(1.0);
+                format!(
+                    "on top of each pause of about {backoff_ms} ms come the round trip and a timer that goes by whole \
+                     milliseconds: so many calls are one every {period_ms:.1} ms. The shorter the pause, the more this matters"
+                )
+            }
             (Policy::Notify, None) => {
                 "the estimate says \"up to\": who hears of it late, or wakes up late, may not try before the next is told".to_owned()
             }

@@ -23,7 +23,7 @@ pub(super) fn table(report: &Report) -> Result<String, Failure> {
             let words = based_on(tried.family);
             writeln!(text, "<tr class=\"group\"><th colspan=\"7\">{words}</th></tr>")?;
         }
-        row(&mut text, tried, report.options.processes)?;
+        row(&mut text, tried)?;
     }
     text.push_str(FOOT);
     Ok(text)
@@ -41,9 +41,9 @@ fn based_on(family: Family) -> &'static str {
     }
 }
 
-fn row(text: &mut String, tried: &Tried, processes: usize) -> Result<(), Failure> {
+fn row(text: &mut String, tried: &Tried) -> Result<(), Failure> {
     let (title, name) = (Text(&tried.title), Text(&tried.name));
-    let claim = tried.claim.with(processes).in_words();
+    let claim = claim(tried);
     let found = tried.finding.in_words();
     writeln!(
         text,
@@ -60,6 +60,12 @@ fn row(text: &mut String, tried: &Tried, processes: usize) -> Result<(), Failure
         per_success(tried.sql_statements_per_success()),
     )?;
     Ok(())
+}
+
+/// Both parts of it where they differ: what is exact in one process only looks exact in one process.
+fn claim(tried: &Tried) -> String {
+    let (alone, across) = (tried.claim.in_one_process.in_words(), tried.claim.across_processes.in_words());
+    if alone == across { alone } else { format!("in one process {alone}; across processes {across}") }
 }
 
 pub(super) fn badge(tried: &Tried) -> String {
