@@ -63,15 +63,15 @@ fn verdict(report: &Report) -> Result<String, Failure> {
     if differing.peek().is_none() {
         let (class, symbol) = (Verdict::Exact.class(), Verdict::Exact.symbol());
         let all = report.strategies.len();
-        write!(
+        writeln!(
             text,
             "<div class=\"banner {class}\"><strong>{symbol} All {all} strategies are what they claim: the exact ones were \
-             exact in every round, and the others failed in the way that they say.</strong></div>\n"
+             exact in every round, and the others failed in the way that they say.</strong></div>"
         )?;
         return Ok(text);
     }
     let (class, symbol) = (Verdict::NotAsClaimed.class(), Verdict::NotAsClaimed.symbol());
-    write!(text, "<div class=\"banner {class}\"><strong>{symbol} Not as claimed:</strong><ul>\n")?;
+    writeln!(text, "<div class=\"banner {class}\"><strong>{symbol} Not as claimed:</strong><ul>")?;
     for (strategy, words) in differing {
         writeln!(text, "<li><code>{}</code> {}</li>", Text(strategy), Text(words))?;
     }
