@@ -264,6 +264,12 @@ impl Tried {
         median(self.rounds.iter().map(|round| round.elapsed_ms))
     }
 
+    /// The same of what was written after the last answer.
+    #[must_use]
+    pub fn median_write_back_ms(&self) -> Option<f64> {
+        median(self.rounds.iter().map(|round| round.write_back_ms))
+    }
+
     /// Round trips to Redis per user who got one, over all rounds.
     #[must_use]
     pub fn redis_round_trips_per_success(&self) -> Option<f64> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,9 @@ const FIRST_ENTRIES: usize = 4;
 
 /// How often it is looked how far behind the ledger is.
 const TICK: Duration = Duration::from_secs(1);
+
+/// The same while somebody waits for it to be up to date.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// How a [`Writer`] works.
 #[derive(Clone, Debug)]
@@ -101,6 +104,8 @@ pub struct WriterStatus {
 pub struct Writer {
     stop: CancellationToken,
     status: watch::Receiver<WriterStatus>,
+    /// Somebody wants to know at once.
+    look_now: Arc<Notify>,
     tasks: JoinSet<()>,
     shutdown_within: Duration,
 }
@@ -119,12 +124,14 @@ impl Writer {
         let (tells, status) = watch::channel(WriterStatus::default());
         let stop = CancellationToken::new();
         let shutdown_within = config.shutdown_within;
+        let look_now = Arc::new(Notify::new());
         let desk = Arc::new(Desk {
             ledger,
             store,
             reader,
             config,
             stop: stop.clone(),
+            look_now: Arc::clone(&look_now),
             status: tells,
             metrics: Metrics::new(),
             under_way: AtomicUsize::new(0),
@@ -136,7 +143,7 @@ impl Writer {
         tasks.spawn_on(Arc::clone(&desk).read(sender), &runtime);
         tasks.spawn_on(Arc::clone(&desk).write_until_the_end(receiver), &runtime);
         tasks.spawn_on(desk.tick(), &runtime);
-        Ok(Self { stop, status, tasks, shutdown_within })
+        Ok(Self { stop, status, look_now, tasks, shutdown_within })
     }
 
     /// How it is doing now.
@@ -160,7 +167,12 @@ impl Writer {
         let mut status = self.status.clone();
         // The look that is under way may have begun before.
         let looks = status.borrow().looks + 2;
-        let _ended = status.wait_for(|status| status.looks >= looks && status.behind.is_zero()).await;
+        let mut is_drained = async || {
+            self.look_now.notify_one();
+            let drained = status.wait_for(|status| status.looks >= looks && status.behind.is_zero());
+            tokio::time::timeout(LOOK_AGAIN, drained).await.is_ok()
+        };
+        while !is_drained().await {}
     }
 
     /// Takes nothing more, writes what it has taken, and returns when it is acknowledged. When the database does not answer
@@ -189,6 +201,7 @@ struct Desk {
     reader: JournalReader,
     config: WriterConfig,
     stop: CancellationToken,
+    look_now: Arc<Notify>,
     status: watch::Sender<WriterStatus>,
     metrics: Metrics,
     /// How many batches were taken and are not acknowledged.
@@ -412,10 +425,12 @@ impl Desk {
                 Ok(()) => {}
                 Err(why) => self.fail("the store cannot be looked after", &why),
             }
-            since_claim = if is_time_to_claim { Duration::ZERO } else { since_claim + TICK };
-            if self.stops_within(TICK).await {
-                return;
-            }
+            let passed = tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(TICK) => TICK,
+                () = self.look_now.notified() => LOOK_AGAIN,
+            };
+            since_claim = if is_time_to_claim { passed } else { since_claim + passed };
         }
     }
 
