@@ -55,7 +55,8 @@ impl GaugeFn for Sum {
 
 impl HistogramFn for Sum {
     fn record(&self, value: f64) {
-        assert!((0.0..60.0).contains(&value), "{}: {value} s", self.name);
+        let is_plausible = !self.name.contains("_seconds") || (0.0..60.0).contains(&value);
+        assert!(is_plausible, "{}: {value} s", self.name);
         self.add(1.0);
     }
 }
