@@ -13,15 +13,18 @@
 //! While a transaction is being synced, the next entries gather: a group commit without a timer.
 
 mod disk;
+mod progress;
 mod writer;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use self::disk::Disk;
+pub(in crate::store::memory) use self::progress::Mark;
+use self::progress::Progress;
 use super::line::{LineEvent, Lines};
 use super::order::Orders;
 use super::shelf::Shelves;
@@ -46,7 +49,7 @@ pub(in crate::store::memory) struct Log {
 struct Shared {
     inbox: Mutex<Inbox>,
     arrived: Condvar,
-    progress: watch::Sender<Progress>,
+    progress: Progress,
     #[cfg(any(test, feature = "testing"))]
     trouble: Mutex<Trouble>,
 }
@@ -83,24 +86,6 @@ struct Read {
     after: JournalPosition,
     limit: usize,
     answer: oneshot::Sender<Result<Vec<JournalEntry>, StoreError>>,
-}
-
-/// How far the disk is.
-#[derive(Clone, Debug, Default)]
-struct Progress {
-    /// How often the stock was rebuilt. A mark of an earlier generation will never be reached.
-    generation: u64,
-    /// So many entries are on disk.
-    safe: u64,
-    /// Why the last commit failed, until the stock has been rebuilt.
-    failed: Option<String>,
-}
-
-/// How much of the journal an answer was computed from.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::store::memory) struct Mark {
-    generation: u64,
-    noted: u64,
 }
 
 /// Tells when a mark is on disk. Cheap to clone.
@@ -160,11 +145,10 @@ pub(in crate::store::memory) fn open(path: &Path) -> Result<(Log, Replayed, Star
     if let Err(why) = disk.shorten(&replayed.lines) {
         tracing::warn!(%why, "the journal of the lines could not be shortened; it goes on as it is");
     }
-    let progress = Progress::default();
     let shared = Arc::new(Shared {
         inbox: Mutex::default(),
         arrived: Condvar::new(),
-        progress: watch::Sender::new(progress),
+        progress: Progress::default(),
         #[cfg(any(test, feature = "testing"))]
         trouble: Mutex::default(),
     });
@@ -248,8 +232,7 @@ impl Log {
         inbox.entries.clear();
         inbox.lines.clear();
         drop(inbox);
-        let progress = Progress { generation: self.generation, safe: self.noted, failed: None };
-        self.shared.progress.send_replace(progress);
+        self.shared.progress.begin_anew(self.generation, self.noted);
     }
 }
 
@@ -269,7 +252,7 @@ impl Shared {
 impl Safety {
     /// Refuses a step while the stock is not what the disk has.
     pub(in crate::store::memory) fn check(&self) -> Result<(), StoreError> {
-        match &self.0.progress.borrow().failed {
+        match self.0.progress.failed() {
             None => Ok(()),
             Some(why) => Err(StoreError::Unavailable(format!("the journal cannot be written: {why}"))),
         }
@@ -277,28 +260,8 @@ impl Safety {
 
     /// Returns when everything up to the mark is on disk.
     pub(in crate::store::memory) async fn wait(&self, mark: Mark) -> Result<(), StoreError> {
-        let is_decided = |progress: &Progress| {
-            progress.generation != mark.generation || progress.failed.is_some() || progress.safe >= mark.noted
-        };
-        let unknown =
-            |why: &str| Err(StoreError::UnknownOutcome(format!("the journal could not be written: {why}")));
-        let judge = |progress: &Progress| {
-            // A later failure takes nothing back.
-            if progress.generation == mark.generation && progress.safe >= mark.noted {
-                return Ok(());
-            }
-            unknown(progress.failed.as_deref().unwrap_or("it has been read anew since"))
-        };
-        {
-            let now = self.0.progress.borrow();
-            if is_decided(&now) {
-                return judge(&now);
-            }
-        }
-        match self.0.progress.subscribe().wait_for(is_decided).await {
-            Ok(progress) => judge(&progress),
-            Err(_) => unknown("the store is gone"),
-        }
+        let decided = self.0.progress.wait(mark).await;
+        decided.map_err(|why| StoreError::UnknownOutcome(format!("the journal could not be written: {why}")))
     }
 
     /// Some entries, as they are on disk.

@@ -35,7 +35,7 @@ struct Ending(Arc<Shared>);
 impl Drop for Ending {
     fn drop(&mut self) {
         let why = "the thread that writes the journal has ended; open the store again";
-        self.0.progress.send_modify(|progress| progress.failed = Some(why.into()));
+        self.0.progress.fail(why.into());
         self.0.inbox().reads.clear();
     }
 }
@@ -87,13 +87,13 @@ impl<R: FnMut(Replayed) -> bool> Writer<R> {
         #[cfg(any(test, feature = "testing"))]
         let result = result.and_then(|()| self.meet_failed_sync());
         result?;
-        self.shared.progress.send_modify(|progress| progress.safe = progress.safe.max(work.noted));
+        self.shared.progress.reach(work.noted);
         Ok(())
     }
 
     fn fail(&self, why: String) {
         tracing::error!(%why, "the journal could not be written; stock and lines are read anew from the disk");
-        self.shared.progress.send_modify(|progress| progress.failed = Some(why));
+        self.shared.progress.fail(why);
     }
 
     /// Reads the journal anew until that works; says whether the store is still there.
@@ -110,7 +110,7 @@ impl<R: FnMut(Replayed) -> bool> Writer<R> {
                 Ok(replayed) => return (self.rebuild)(replayed),
                 Err(why) => {
                     tracing::error!(%why, "the journal cannot be read; trying again");
-                    self.shared.progress.send_modify(|progress| progress.failed = Some(why));
+                    self.shared.progress.fail(why);
                 }
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
