@@ -16,6 +16,11 @@ use self::commands::config_file;
 use self::commands::serve::LogFormat;
 use self::telemetry::Spans;
 
+/// A request is some dozens of allocations, and what one thread allocates another one frees: the system's allocator makes threads wait
+/// for each other then, and the one of the static image is slower still.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What stands between a crowd and something limited: locks, stock, lines.
 #[derive(Debug, Parser)]
 #[command(name = "lockgate", version, arg_required_else_help = true)]

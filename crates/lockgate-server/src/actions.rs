@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request};
@@ -74,8 +74,8 @@ pub(crate) struct Book {
 
 /// A call for admins that is under way. It is written down when it is over, however that comes about.
 #[derive(Debug)]
-pub(crate) struct Begun<'a> {
-    book: &'a Book,
+pub(crate) struct Begun {
+    book: Arc<Book>,
     action: String,
     target: String,
     address: Option<String>,
@@ -84,14 +84,14 @@ pub(crate) struct Begun<'a> {
     outcome: &'static str,
 }
 
-impl Begun<'_> {
+impl Begun {
     /// It was answered.
     pub(crate) fn end(mut self, answer: &Response) {
         self.outcome = answer.extensions().get().map_or("done", |Code(code)| code);
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for Begun {
     fn drop(&mut self) {
         self.book.write_down(self);
     }
@@ -137,14 +137,14 @@ fn admin_calls(contract: &Value) -> HashMap<String, Vec<(Method, String)>> {
 
 impl Book {
     /// `None`: that is no call for admins.
-    pub(crate) fn begin(&self, request: &Request) -> Option<Begun<'_>> {
+    pub(crate) fn begin(self: &Arc<Self>, request: &Request) -> Option<Begun> {
         let route = request.extensions().get::<MatchedPath>()?;
         let named = self.calls.get(route.as_str())?;
         let (_, action) = named.iter().find(|(method, _)| method == request.method())?;
         let trusted = &self.state.edge.trusted_proxies;
         let address = address_of(request.extensions(), request.headers(), trusted);
         Some(Begun {
-            book: self,
+            book: Arc::clone(self),
             action: action.clone(),
             target: request.uri().path().chars().take(LONGEST_TARGET).collect(),
             address: address.map(|address| address.to_string()),
@@ -153,7 +153,7 @@ impl Book {
         })
     }
 
-    fn write_down(&self, begun: &Begun<'_>) {
+    fn write_down(&self, begun: &Begun) {
         let Begun { action: what, target, outcome, address, .. } = begun;
         tracing::info!(target: "lockgate::audit", action = what, %target, outcome, address, "an admin call");
         let is_too_much = || {

@@ -11,8 +11,8 @@
 //! | panics | a bug in one call is a 500 for that call, and nothing else |
 //! | [`patience`] | a call ends within its time, and so does a client that sends its body drop by drop |
 //!
-//! All of it is one layer of the router (two with CORS between them), not one for each line: a router's layer costs every
-//! request several allocations, and one for every layer inside it.
+//! All of it is one layer of the router, and what can be decided at once is decided before there is a future: every layer of a router
+//! costs each request several allocations, and every byte that a future keeps is moved more than once.
 
 mod address;
 mod bounded;
@@ -21,18 +21,24 @@ mod limit;
 mod patience;
 mod watch;
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::Route;
 use futures_util::FutureExt as _;
 use lockgate::clock::Clock;
+use tower::layer::layer_fn;
+use tower::{Layer as _, Service};
+use tracing::Instrument as _;
 
 pub use self::address::Network;
 pub(crate) use self::address::address_of;
@@ -43,6 +49,7 @@ pub(crate) use self::patience::Patience;
 use self::limit::Limiter;
 use self::watch::Watchman;
 use crate::actions::Book;
+use crate::alarm::Alarms;
 use crate::app::MAX_BODY_BYTES;
 use crate::auth::Tokens;
 use crate::problem::Problem;
@@ -79,76 +86,118 @@ impl Default for Edge {
 
 /// Puts all of it around the routes; to be called when they have been added.
 pub(crate) fn around(router: Router, edge: &Edge, tokens: &Tokens, book: Option<Book>) -> Router {
-    let door = Arc::new(Door {
-        watchman: Watchman::new(edge.clock.clone()),
+    let watchman = Arc::new(Watchman::new(edge.clock.clone()));
+    let bounds = Arc::new(Bounds {
         limiter: Limiter::new(edge, tokens.clone()),
         request_timeout: edge.request_timeout,
-        book,
+        alarms: Alarms::default(),
+        book: book.map(Arc::new),
     });
+    let bounded = move |inner: Route| Bounded { bounds: Arc::clone(&bounds), inner };
     let Some(cors) = headers::cors(&edge.cors_origins) else {
-        return router.layer(from_fn_with_state(door, watched_and_bounded));
+        return router.layer(layer_fn(move |inner| Watched {
+            watchman: Arc::clone(&watchman),
+            inner: bounded(inner),
+        }));
     };
-    // The last layer is the outermost.
-    let router = router.layer(from_fn_with_state(Arc::clone(&door), bounded)).layer(cors);
-    router.layer(from_fn_with_state(door, watched))
+    router.layer(layer_fn(move |inner| Watched {
+        watchman: Arc::clone(&watchman),
+        inner: cors.layer(bounded(inner)),
+    }))
 }
 
-/// What every call goes through.
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// What holds for every answer, also a refusal.
+#[derive(Clone, Debug)]
+struct Watched<S> {
+    watchman: Arc<Watchman>,
+    inner: S,
+}
+
+impl<S> Service<Request> for Watched<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Answering {
+        let entry = self.watchman.begin(&request);
+        // With the log at `info`, what the library warns of on the way carries the id, too.
+        let span = tracing::info_span!("request", request_id = %entry.request_id());
+        let answering = self.inner.call(request).instrument(span);
+        Box::pin(async move {
+            let mut answer = answering.await?;
+            entry.end(&mut answer);
+            headers::add_unless_said(answer.headers_mut());
+            Ok(answer)
+        })
+    }
+}
+
+/// How much is allowed, and who writes down what admins do.
 #[derive(Debug)]
-struct Door {
-    watchman: Watchman,
+struct Bounds {
     limiter: Limiter,
     request_timeout: Duration,
-    book: Option<Book>,
+    alarms: Alarms,
+    book: Option<Arc<Book>>,
 }
 
-async fn watched_and_bounded(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    door.watch(request, |request| door.bound(request, next)).await
+/// Written down if an admin's; not too often, not too large, not too long.
+#[derive(Clone, Debug)]
+struct Bounded<S> {
+    bounds: Arc<Bounds>,
+    inner: S,
 }
 
-async fn watched(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    door.watch(request, |request| next.run(request)).await
-}
+impl<S> Service<Request> for Bounded<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
 
-async fn bounded(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    door.bound(request, next).await
-}
-
-impl Door {
-    /// What holds for every answer, also a refusal.
-    async fn watch<F: Future<Output = Response>>(
-        &self,
-        request: Request,
-        answering: impl FnOnce(Request) -> F,
-    ) -> Response {
-        let mut answer = self.watchman.watch(request, answering).await;
-        headers::add_unless_said(answer.headers_mut());
-        answer
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
     }
 
-    /// Written down if an admin's, and bounded.
-    async fn bound(&self, request: Request, next: Next) -> Response {
-        let begun = self.book.as_ref().and_then(|book| book.begin(&request));
-        let answer = self.answer_within_bounds(request, next).await;
-        if let Some(begun) = begun {
-            begun.end(&answer);
+    fn call(&mut self, mut request: Request) -> Answering {
+        let begun = self.bounds.book.as_ref().and_then(|book| book.begin(&request));
+        let end = move |answer: Response| {
+            if let Some(begun) = begun {
+                begun.end(&answer);
+            }
+            Ok(answer)
+        };
+        if let Err(refused) = self.bounds.admit(&request) {
+            return Box::pin(std::future::ready(end(refused.into_response())));
         }
-        answer
+        let (patience, alarms) = (Patience::of(&mut request), self.bounds.alarms.clone());
+        let answering = patience.within(alarms, self.bounds.request_timeout, self.inner.call(request));
+        Box::pin(async move {
+            let answered = AssertUnwindSafe(answering).catch_unwind().await;
+            end(answered.unwrap_or_else(|_| internal_error()))
+        })
     }
+}
 
-    /// Not too often, not too large, not too long.
-    async fn answer_within_bounds(&self, mut request: Request, next: Next) -> Response {
-        if let Err(refused) = self.limiter.admit(&request) {
-            return refused.into_response();
-        }
+impl Bounds {
+    fn admit(&self, request: &Request) -> Result<(), Problem> {
+        self.limiter.admit(request)?;
         if announces_too_much(request.headers()) {
-            return Problem::too_large().into_response();
+            return Err(Problem::too_large());
         }
-        // What is not announced is cut off while it is read.
-        DefaultBodyLimit::max(MAX_BODY_BYTES).apply(&mut request);
-        let patience = Patience::of(&mut request);
-        let answering = patience.within(self.request_timeout, next.run(request));
-        AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_| internal_error())
+        Ok(())
     }
 }
 
@@ -160,10 +209,11 @@ fn announces_too_much(headers: &HeaderMap) -> bool {
 
 /// What it panicked about is on standard error already, and is nobody else's business.
 fn internal_error() -> Response {
-    tracing::error!("a call has panicked, which is a bug in Lockgate; please report it");
     let detail =
         "A bug; it is in the server's log. The call may or may not have happened: ask again to find out.";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server failed", detail).into_response()
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server failed", detail)
+        .because("a call has panicked, which is a bug in Lockgate; please report it")
+        .into_response()
 }
 
 #[cfg(test)]

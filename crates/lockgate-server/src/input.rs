@@ -3,12 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt as _, Collected, LengthLimitError, Limited};
 use lockgate::clock::Timestamp;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -19,6 +19,7 @@ use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, Required, Schema};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::app::MAX_BODY_BYTES;
 use crate::problem::Problem;
 
 const MAX_ID_CHARACTERS: usize = 128;
@@ -97,15 +98,31 @@ pub(crate) struct Json<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         check_content_type(request.headers())?;
-        let body = Bytes::from_request(request, state).await.map_err(|why| unread_body(&why))?;
-        let mut reader = serde_json::Deserializer::from_slice(&body);
-        let Object(value) =
-            serde_path_to_error::deserialize(&mut reader).map_err(|why| misread_body(&why))?;
-        reader.end().map_err(|why| Problem::invalid("body", why.to_string()))?;
+        let body = read(request.into_body()).await?;
+        let Object(value) = serde_json::from_slice(&body).map_err(|why| what_is_wrong::<T>(&body, &why))?;
         Ok(Self(value))
     }
+}
+
+/// All of it. What was not announced and is too large is cut off on the way.
+async fn read(body: Body) -> Result<Bytes, Problem> {
+    let read = Limited::new(body, MAX_BODY_BYTES).collect().await;
+    read.map(Collected::to_bytes).map_err(|why| {
+        if why.is::<LengthLimitError>() {
+            return Problem::too_large();
+        }
+        Problem::invalid("body", "could not be read to its end")
+    })
+}
+
+/// Reads a body once more that could not be read, to name the field: to keep track of where one is costs those whose bodies are right.
+fn what_is_wrong<T: DeserializeOwned>(body: &[u8], why: &serde_json::Error) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut reader);
+    // What could be read has something behind it.
+    read.err().map_or_else(|| Problem::invalid("body", why.to_string()), |why| misread_body(&why))
 }
 
 /// What is written as a JSON object. By itself a struct would be read from an array as well, field by field.
@@ -140,13 +157,6 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let detail = "Send the body as JSON, with the header `Content-Type: application/json`.";
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Not JSON", detail))
-}
-
-fn unread_body(why: &BytesRejection) -> Problem {
-    if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        return Problem::too_large();
-    }
-    Problem::invalid("body", "could not be read to its end")
 }
 
 fn misread_body(why: &serde_path_to_error::Error<serde_json::Error>) -> Problem {

@@ -20,10 +20,12 @@
 //! data       the data folder: one server at a time, and the admin token's home
 //! ledger     what was decided, into SQL, beside it all
 //! metrics    what Prometheus reads
+//! alarm      timers for what nearly always ends in time
 //! serve/     start and stop: connections, open files, TLS, signals
 //! ```
 
 mod actions;
+mod alarm;
 mod api;
 mod app;
 mod auth;

@@ -1,7 +1,7 @@
 //! Every error that leaves the server, as RFC 9457 problem details.
 //!
-//! `code` is stable and meant for programs, `detail` is meant for people and names the remedy. What only the log
-//! should know stays in the log.
+//! `code` is stable and meant for programs, `detail` is meant for people and names the remedy. What only the log should know (the
+//! [`Cause`]) goes with the answer as far as the edge, which writes it down with the request's id.
 
 use std::time::Duration;
 
@@ -24,11 +24,16 @@ struct Details {
     /// Members beyond those of the RFC, such as `opens_at`.
     more: Map<String, Value>,
     header: Option<(HeaderName, HeaderValue)>,
+    cause: Option<Cause>,
 }
 
 /// What an answer that is a problem carries with it, for those who write it down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Code(pub(crate) &'static str);
+
+/// Why an operator should look at it; nothing that a client is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause(pub(crate) String);
 
 impl Problem {
     pub(crate) fn new(
@@ -37,7 +42,8 @@ impl Problem {
         title: &'static str,
         detail: impl Into<String>,
     ) -> Self {
-        Self(Box::new(Details { status, code, title, detail: detail.into(), more: Map::new(), header: None }))
+        let (detail, more) = (detail.into(), Map::new());
+        Self(Box::new(Details { status, code, title, detail, more, header: None, cause: None }))
     }
 
     /// 400: the request cannot be understood; `field` is what to correct.
@@ -109,6 +115,12 @@ impl Problem {
         self
     }
 
+    /// Says to the log, and to nobody else, why it came to this.
+    pub(crate) fn because(mut self, cause: impl Into<String>) -> Self {
+        self.0.cause = Some(Cause(cause.into()));
+        self
+    }
+
     fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.header = Some((name, value));
         self
@@ -135,6 +147,9 @@ impl IntoResponse for Problem {
         let content_type = HeaderValue::from_static("application/problem+json");
         let mut response = (details.status, [(CONTENT_TYPE, content_type)], body).into_response();
         response.extensions_mut().insert(Code(details.code));
+        if let Some(cause) = details.cause {
+            response.extensions_mut().insert(cause);
+        }
         if let Some((name, value)) = details.header {
             response.headers_mut().insert(name, value);
         }
@@ -150,32 +165,34 @@ impl From<InvalidInput> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(why: StoreError) -> Self {
-        let (code, detail) = match why {
-            StoreError::InvalidInput(why) => return why.into(),
-            StoreError::Busy { retry_after } => return busy(retry_after),
-            StoreError::Recovering => return Problem::recovering(),
-            StoreError::UnknownOutcome(_) => (
+        let cause = why.to_string();
+        match why {
+            StoreError::InvalidInput(why) => why.into(),
+            StoreError::Busy { retry_after } => busy(retry_after),
+            StoreError::Recovering => Problem::recovering(),
+            StoreError::UnknownOutcome(_) => no_answer(
                 "unknown-outcome",
                 "The store did not answer: the call may or may not have happened. Ask again to find out.",
-            ),
+            )
+            .because(cause),
             StoreError::Unavailable(_) => {
-                ("unavailable", "The store cannot be reached, nothing has changed. Try again.")
+                no_answer("unavailable", "The store cannot be reached, nothing has changed. Try again.")
+                    .because(cause)
             }
-            _ => {
-                tracing::error!(%why, "the store refused a call");
-                let detail = "The store refused the call, nothing has changed; the server's log says why.";
-                return Problem::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "store-refused",
-                    "The store refused the call",
-                    detail,
-                );
-            }
-        };
-        tracing::warn!(%why, "the store did not answer");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "The store did not answer", detail)
-            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+            _ => refused().because(cause),
+        }
     }
+}
+
+fn no_answer(code: &'static str, detail: &'static str) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, "The store did not answer", detail)
+        .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+fn refused() -> Problem {
+    let detail = "The store refused the call, nothing has changed; the server's log says why.";
+    let (status, title) = (StatusCode::INTERNAL_SERVER_ERROR, "The store refused the call");
+    Problem::new(status, "store-refused", title, detail)
 }
 
 /// Too many callers wait already.

@@ -3,7 +3,7 @@
 //! **Promise:** whoever comes while nobody is being served is served at once, by a call of its own; whoever comes while
 //! [two calls](UNDER_WAY) are under way goes with the next one, together with all who wait by then. When a call gets no
 //! answer, those who wait behind it are told so at once, instead of finding out one call after the other. No timer, and nothing to
-//! wait for when it is quiet. Callers who want one thing do not crowd out those who want
+//! wait for when it is quiet: between two calls those are let in who are at the door already, and nobody else. Callers who want one thing do not crowd out those who want
 //! another: each gets its share of the calls.
 //! When too many wait, the next is told [`StoreError::Busy`] at once, and nothing has happened.
 //!
@@ -37,6 +37,9 @@ use crate::store::{Answer, MAX_BATCH, Sending, Store, Token};
 
 /// How many calls of one queue are under way at the most: while the store works on one, the other travels.
 const UNDER_WAY: u16 = 2;
+
+/// How many turns of the runtime a call waits at the most for those who are at the door.
+const LET_IN: u32 = 3;
 
 /// One operation of the store that takes many wishes at once.
 pub(crate) trait Operation: Send + Sync + 'static {
@@ -211,10 +214,8 @@ impl<O: Operation> Queue<O> {
 
     async fn ask(self: Arc<Self>, wish: O::Wish) -> Result<O::Said, StoreError> {
         match self.enter(wish)? {
-            Entered::Alone(mut turn, wish) => {
-                let mut answers = turn.call(std::slice::from_ref(&wish)).await?;
-                answers.pop().ok_or_else(no_answer)
-            }
+            // In a box of its own, which those who wait do not have to carry about: in a crowd that is nearly everybody.
+            Entered::Alone(turn, wish) => Box::pin(turn.serve_one(wish)).await,
             Entered::Waiting(answer) => answer.await.unwrap_or_else(|_| Err(no_answer())),
         }
     }
@@ -240,6 +241,20 @@ impl<O: Operation> Queue<O> {
         // The end of a turn begins the next one.
         drop(slot.map(|slot| Turn { queue: Arc::clone(self), slot }));
         Ok(Entered::Waiting(receiver))
+    }
+
+    /// Those who have just been served and want more, and those whose wishes have arrived meanwhile, go with the next call rather than with
+    /// the one after it: fewer calls, and on disk fewer syncs. When nobody comes, it takes one turn of the runtime, which is no time
+    /// when it has nothing else to do.
+    async fn let_in(&self) {
+        let (mut waiting, mut before) = (self.lock().count, None);
+        for _ in 0..LET_IN {
+            if before.replace(waiting) == Some(waiting) {
+                return;
+            }
+            tokio::task::yield_now().await;
+            waiting = self.lock().count;
+        }
     }
 
     /// The store does not answer: nobody has to find that out by itself.
@@ -375,6 +390,11 @@ impl<O: Operation> Turn<O> {
         if answers.len() == wishes.len() { Ok(answers) } else { Err(no_answer()) }
     }
 
+    async fn serve_one(mut self, wish: O::Wish) -> Result<O::Said, StoreError> {
+        let mut answers = self.call(std::slice::from_ref(&wish)).await?;
+        answers.pop().ok_or_else(no_answer)
+    }
+
     /// Serves these. Those who come meanwhile are served by the next turn, in a runtime of one of them.
     async fn serve(mut self, batch: Vec<Waiter<O>>) {
         let (wishes, waiters): (Vec<_>, Vec<_>) =
@@ -392,6 +412,7 @@ impl<O: Operation> Turn<O> {
                 }
             }
         }
+        self.queue.let_in().await;
     }
 }
 

@@ -54,24 +54,43 @@ pub(super) async fn measure(
     figures.extend(watchers::measure(&options.program, point.watchers).await?);
     let (case, servers) = issuing::case(&options.program, redis, point.connections).await?;
     figures.extend(issuing_figures(&run_case(&case, &pace, counter, &mut report).await?));
-    figures.extend(effort_figures(&servers));
+    figures.extend(effort_figures(&servers).await?);
 
     report.figures(&figures)?;
     report.finish()?;
     Ok(())
 }
 
-/// What the servers alone did for a request; the rest is the callers', who share their cores.
-fn effort_figures(servers: &[Arc<Server>; 3]) -> impl Iterator<Item = Figure> {
-    let names = [
-        "a bare handler: µs of processor time per request",
-        "embedded: µs of processor time per request",
-        "on Redis: µs of processor time per request, without Redis' own",
+/// What a request cost the servers, and those who asked: they share the cores.
+async fn effort_figures(servers: &[Arc<Server>; 3]) -> Result<Vec<Figure>, Failure> {
+    const EFFORTS: [[&str; 2]; 3] = [
+        [
+            "a bare handler: µs of processor time per request",
+            "a bare handler: the callers' µs of processor time per request",
+        ],
+        [
+            "embedded: µs of processor time per request",
+            "embedded: the callers' µs of processor time per request",
+        ],
+        [
+            "on Redis: µs of processor time per request, without Redis' own",
+            "on Redis: the callers' µs of processor time per request",
+        ],
     ];
-    let figure = |(name, server): (&'static str, &Arc<Server>)| {
-        server.busy_micros_per_request().map(|value| Figure { name, value, bar: None })
-    };
-    names.into_iter().zip(servers).filter_map(figure)
+    const SHARED: [(usize, &str); 2] = [
+        (issuing::EMBEDDED, "embedded: callers per call of the store"),
+        (issuing::ON_REDIS, "on Redis: callers per call of the store"),
+    ];
+    let mut found = Vec::new();
+    for (names, server) in EFFORTS.into_iter().zip(servers) {
+        let values = [server.busy_micros_per_request(), server.callers_busy_micros_per_request()];
+        found.extend(names.into_iter().zip(values));
+    }
+    for (place, name) in SHARED {
+        found.push((name, servers[place].callers_per_call().await?));
+    }
+    let figure = |(name, value): (_, Option<f64>)| Some(Figure { name, value: value?, bar: None });
+    Ok(found.into_iter().filter_map(figure).collect())
 }
 
 fn issuing_figures(rounds: &[Vec<Slice>]) -> [Figure; 4] {

@@ -3,6 +3,7 @@
 //! The time runs until the answer begins, so it covers a body that comes drop by drop, and not a stream of events that goes on
 //! after its answer has begun. A call that waits on purpose says for how long, and gets that much more.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use crate::alarm::Alarms;
 use crate::problem::Problem;
 
 /// What a call that waits on purpose takes: `patience.also(wait)` before it begins to wait.
@@ -39,7 +41,12 @@ impl Patience {
     }
 
     /// The answer, if it begins within so much time and what the call has taken besides.
-    pub(super) async fn within(self, limit: Duration, answering: impl Future<Output = Response>) -> Response {
+    pub(super) async fn within(
+        self,
+        alarms: Alarms,
+        limit: Duration,
+        answering: impl Future<Output = Result<Response, Infallible>>,
+    ) -> Response {
         let mut answering = std::pin::pin!(answering);
         let mut waited = Duration::ZERO;
         loop {
@@ -47,8 +54,10 @@ impl Patience {
             if allowed <= waited {
                 return timed_out();
             }
-            if let Ok(answer) = tokio::time::timeout(allowed - waited, &mut answering).await {
-                return answer;
+            tokio::select! {
+                biased;
+                Ok(answer) = &mut answering => return answer,
+                () = alarms.after(allowed - waited) => {}
             }
             waited = allowed;
         }
@@ -56,7 +65,7 @@ impl Patience {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Patience {
-    type Rejection = std::convert::Infallible;
+    type Rejection = Infallible;
 
     /// Without the layer there is no limit either, so any will do.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
@@ -82,6 +91,7 @@ mod tests {
     use axum::body::Body;
     use axum::middleware::{Next, from_fn};
     use axum::routing::get;
+    use futures_util::FutureExt as _;
     use tower::ServiceExt as _;
 
     use super::*;
@@ -102,7 +112,7 @@ mod tests {
     async fn status(path: &str) -> StatusCode {
         let router = Router::new().route("/slow", get(slow)).route("/never", get(too_slow));
         let router = router.layer(from_fn(async |mut request: Request, next: Next| {
-            Patience::of(&mut request).within(LIMIT, next.run(request)).await
+            Patience::of(&mut request).within(Alarms::default(), LIMIT, next.run(request).map(Ok)).await
         }));
         let request = Request::get(path).body(Body::empty()).unwrap();
         router.oneshot(request).await.unwrap().status()

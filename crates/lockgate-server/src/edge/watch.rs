@@ -14,21 +14,22 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use lockgate::clock::{Clock, Moment};
 use metrics::{Counter, Histogram};
-use tracing::Instrument as _;
+
+use crate::problem::Cause;
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longer ones would fill the log for whoever sends them.
 const LONGEST_REQUEST_ID: usize = 64;
 
-/// Watches over requests. Clones count together.
-#[derive(Clone, Debug)]
+/// Watches over requests.
+#[derive(Debug)]
 pub(super) struct Watchman {
     clock: Clock,
     /// What tells this process's requests from those of others.
     process: u64,
-    requests: Arc<AtomicU64>,
-    counts: Arc<Counts>,
+    requests: AtomicU64,
+    counts: Counts,
 }
 
 impl Watchman {
@@ -37,22 +38,20 @@ impl Watchman {
         // Without randomness the ids of several processes are alike, which is no reason not to answer.
         let _ = getrandom::fill(&mut process);
         let process = u64::from_be_bytes(process);
-        Self { clock, process, requests: Arc::default(), counts: Arc::default() }
+        Self { clock, process, requests: AtomicU64::default(), counts: Counts::default() }
     }
 
-    pub(super) async fn watch<F: Future<Output = Response>>(
-        &self,
-        request: Request,
-        answering: impl FnOnce(Request) -> F,
-    ) -> Response {
-        let id = self.request_id(request.headers());
-        let mut entry = Entry::new(self.clone(), &request, id.clone());
-        // At the level of errors, so that every warning from below carries the id, whatever else is logged.
-        let span = tracing::error_span!("request", request_id = %entry.request_id);
-        let mut answer = answering(request).instrument(span).await;
-        entry.status = Some(answer.status());
-        answer.headers_mut().insert(REQUEST_ID, id);
-        answer
+    /// A request has come.
+    pub(super) fn begin(self: &Arc<Self>, request: &Request) -> Entry {
+        Entry {
+            began: self.clock.monotonic(),
+            method: bounded_method(request.method()),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            request_id: self.request_id(request.headers()),
+            status: None,
+            cause: None,
+            watchman: Arc::clone(self),
+        }
     }
 
     /// The client's, if it can do no harm in a log; otherwise a new one.
@@ -60,10 +59,15 @@ impl Watchman {
         let given = headers.get(REQUEST_ID).filter(|given| is_sane(given.as_bytes()));
         given.cloned().unwrap_or_else(|| {
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
-            let id = format!("{:016x}{number:016x}", self.process);
-            HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("none"))
+            let id = hexadecimal(u128::from(self.process) << 64 | u128::from(number));
+            HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("none"))
         })
     }
+}
+
+/// All digits of it. `format!` takes longer than all else that is done for an id.
+fn hexadecimal(number: u128) -> [u8; 32] {
+    std::array::from_fn(|place| b"0123456789abcdef"[(number >> (124 - 4 * place)) as usize & 15])
 }
 
 fn is_sane(id: &[u8]) -> bool {
@@ -73,29 +77,26 @@ fn is_sane(id: &[u8]) -> bool {
 
 /// What will be written down when the request is over, however it ends: an entry that is dropped without a status is that of a
 /// client that has gone away.
-struct Entry {
-    watchman: Watchman,
+pub(super) struct Entry {
+    watchman: Arc<Watchman>,
     began: Moment,
     method: &'static str,
     route: Option<MatchedPath>,
-    request_id: Shown,
+    request_id: HeaderValue,
     status: Option<StatusCode>,
-}
-
-struct Shown(HeaderValue);
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.to_str().unwrap_or("none"))
-    }
+    cause: Option<Cause>,
 }
 
 impl Entry {
-    fn new(watchman: Watchman, request: &Request, request_id: HeaderValue) -> Self {
-        let route = request.extensions().get::<MatchedPath>().cloned();
-        let method = bounded_method(request.method());
-        let (began, request_id) = (watchman.clock.monotonic(), Shown(request_id));
-        Self { watchman, began, method, route, request_id, status: None }
+    pub(super) fn request_id(&self) -> &str {
+        self.request_id.to_str().unwrap_or("none")
+    }
+
+    /// It was answered.
+    pub(super) fn end(mut self, answer: &mut Response) {
+        self.status = Some(answer.status());
+        self.cause = answer.extensions_mut().remove();
+        answer.headers_mut().insert(REQUEST_ID, self.request_id.clone());
     }
 
     fn route(&self) -> &str {
@@ -103,16 +104,26 @@ impl Entry {
     }
 
     fn log(&self, took: Duration) {
-        let (Self { method, request_id, .. }, route) = (self, self.route());
-        let status = self.status.map_or(0, |status| status.as_u16());
+        let (method, route, request_id) = (self.method, self.route(), self.request_id());
         let ms = took.as_secs_f64() * 1_000.0;
-        // Probes come every few seconds from everywhere.
-        if matches!(route, "/healthz" | "/readyz" | "/metrics") {
-            tracing::debug!(method, route, status, ms, %request_id, "answered");
-        } else if self.status.is_none() {
-            tracing::info!(method, route, ms, %request_id, "the client has gone away");
-        } else {
-            tracing::info!(method, route, status, ms, %request_id, "answered");
+        let Some(status) = self.status else {
+            tracing::info!(method, route, ms, request_id, "the client has gone away");
+            return;
+        };
+        let is_bug = status == StatusCode::INTERNAL_SERVER_ERROR;
+        let status = status.as_u16();
+        match &self.cause {
+            Some(Cause(why)) if is_bug => {
+                tracing::error!(method, route, status, ms, request_id, why, "a request failed");
+            }
+            Some(Cause(why)) => {
+                tracing::warn!(method, route, status, ms, request_id, why, "a request failed");
+            }
+            // Probes come every few seconds from everywhere.
+            None if matches!(route, "/healthz" | "/readyz" | "/metrics") => {
+                tracing::debug!(method, route, status, ms, request_id, "answered");
+            }
+            None => tracing::info!(method, route, status, ms, request_id, "answered"),
         }
     }
 }
@@ -199,6 +210,13 @@ fn bounded_method(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_digits_are_there() {
+        for number in [0, 1, 0x0123_4567_89ab_cdef << 64 | 0xfedc_ba98_7654_3210, u128::MAX] {
+            assert_eq!(hexadecimal(number), *format!("{number:032x}").as_bytes());
+        }
+    }
 
     #[test]
     fn an_id_is_taken_if_it_can_do_no_harm_and_made_otherwise() {

@@ -268,6 +268,6 @@ fn stays(why: &LedgerError) -> bool {
 
 /// The database does not answer.
 fn away(why: &LedgerError) -> Problem {
-    tracing::warn!(%why, "the ledger did not answer");
     Problem::unavailable("The ledger's database does not answer; the server's log says why. Try again.")
+        .because(why.to_string())
 }

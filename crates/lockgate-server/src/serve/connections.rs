@@ -7,15 +7,16 @@
 use std::future::{Ready, ready};
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Extension;
 use axum_server::accept::Accept;
 use axum_server::{Address, Server};
-use hyper_util::rt::TokioTimer;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::Layer as _;
+use tower::Service;
+
+use crate::alarm::Alarms;
 
 /// What one connection may keep in memory of a request's head: some 30 KiB, and 100 headers by hyper's own limit.
 const MOST_HEAD_BYTES: usize = 32 * 1024;
@@ -53,17 +54,37 @@ impl Drop for Place {
     }
 }
 
-/// The connection's service carries the place, because the service lives exactly as long as the connection.
+/// The service of one connection, with its place: it lives exactly as long as the connection.
+#[derive(Clone, Debug)]
+pub(super) struct Seated<S> {
+    service: S,
+    _place: Arc<Place>,
+}
+
+impl<R, S: Service<R>> Service<R> for Seated<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: R) -> S::Future {
+        self.service.call(request)
+    }
+}
+
 impl<S> Accept<TcpStream, S> for Doorman {
     type Stream = TcpStream;
-    type Service = <Extension<Arc<Place>> as tower::Layer<S>>::Service;
+    type Service = Seated<S>;
     type Future = Ready<io::Result<(Self::Stream, Self::Service)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         ready(self.place().map(|place| {
             // Answers are small; held back for an acknowledgement they would be late, so best effort will do.
             let _ = stream.set_nodelay(true);
-            (stream, Extension(Arc::new(place)).layer(service))
+            (stream, Seated { service, _place: Arc::new(place) })
         }))
     }
 }
@@ -72,5 +93,7 @@ impl<S> Accept<TcpStream, S> for Doorman {
 /// its next request is there, so it is also how long an idle one is kept.
 pub(super) fn bound_connections<A: Address, B>(server: &mut Server<A, B>, head: Duration) {
     let mut builder = server.http_builder().http1();
-    builder.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(MOST_HEAD_BYTES);
+    builder.timer(Alarms::default()).header_read_timeout(head).max_buf_size(MOST_HEAD_BYTES);
+    // Head and body of an answer are copied into one piece: they are small, and two pieces cost the system more than that.
+    builder.writev(false);
 }

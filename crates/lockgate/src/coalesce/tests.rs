@@ -83,6 +83,37 @@ async fn whoever_comes_while_two_calls_are_under_way_goes_with_the_next_together
 }
 
 #[tokio::test]
+async fn those_who_were_served_and_ask_again_go_together_again() {
+    const CALLERS: u64 = 50;
+    const TIMES: u64 = 20;
+    let place = Place::new(CALLERS * TIMES, 1_000).await;
+    place.store.break_all(Break::Hang);
+    let before = place.store.calls();
+    let asking: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let coupon = place.coupon.clone();
+            tokio::spawn(async move {
+                for time in 0..TIMES {
+                    assert!(matches!(
+                        coupon.issue(format!("user-{caller}-{time}")).await.unwrap(),
+                        Issue::Issued { .. }
+                    ));
+                }
+            })
+        })
+        .collect();
+    assert!(eventually_async(SOON, async || place.under_way_or_waiting() == CALLERS).await);
+    place.store.heal();
+    for caller in asking {
+        caller.await.unwrap();
+    }
+    let calls = place.store.calls() - before;
+    assert_eq!(place.granted().await, CALLERS * TIMES);
+    // One that is alone, one while it is under way, and one for all others, each time.
+    assert!(calls <= TIMES + 3, "{calls} calls for {TIMES} times {CALLERS} wishes");
+}
+
+#[tokio::test]
 async fn whoever_comes_alone_has_a_call_of_its_own_and_no_task() {
     let place = Place::new(100, 1_000).await;
     let before = (place.store.calls(), Handle::current().metrics().num_alive_tasks());

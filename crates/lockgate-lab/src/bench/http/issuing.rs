@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::http::Method;
+
 use super::caller::Caller;
-use super::process::Process;
+use super::process::{Process, own_busy_micros};
 use crate::bench::Failure;
 use crate::bench::frame::{Case, Contender, Doing, Role, Worker};
 use crate::bench::slice::work_in_tasks;
@@ -48,19 +50,42 @@ pub(super) struct Server {
     /// Of all turns.
     requests: AtomicU64,
     busy_micros: AtomicU64,
+    callers_busy_micros: AtomicU64,
 }
 
 impl Server {
     fn new(name: &'static str, role: Role, process: Process) -> Self {
-        Self { name, role, process, requests: AtomicU64::default(), busy_micros: AtomicU64::default() }
+        let (requests, busy_micros, callers_busy_micros) = Default::default();
+        Self { name, role, process, requests, busy_micros, callers_busy_micros }
     }
 
     /// How long it worked for each request, on all cores: that is the same on a machine that is busy otherwise. `None` where the
     /// system does not tell.
-    #[expect(clippy::cast_precision_loss, reason = "figures for people: three digits are enough")]
     pub(super) fn busy_micros_per_request(&self) -> Option<f64> {
-        let busy = self.busy_micros.load(Ordering::Relaxed);
-        (busy > 0).then(|| busy as f64 / self.requests.load(Ordering::Relaxed).max(1) as f64)
+        self.per_request(&self.busy_micros)
+    }
+
+    /// The same of those who asked.
+    pub(super) fn callers_busy_micros_per_request(&self) -> Option<f64> {
+        self.per_request(&self.callers_busy_micros)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "figures for people: three digits are enough")]
+    fn per_request(&self, micros: &AtomicU64) -> Option<f64> {
+        let micros = micros.load(Ordering::Relaxed);
+        (micros > 0).then(|| micros as f64 / self.requests.load(Ordering::Relaxed).max(1) as f64)
+    }
+
+    /// How many callers have shared a call of the store, on average; embedded, a call is a sync of the disk, or half of one.
+    pub(super) async fn callers_per_call(&self) -> Result<Option<f64>, Failure> {
+        let scrape =
+            Caller::connect(&self.process.address).await?.call(Method::GET, "/metrics", None).await?;
+        let scrape = String::from_utf8_lossy(&scrape);
+        let of = |end: &str| {
+            let name = format!("lockgate_stock_batch_size_{end}{{what=\"coupon\"}} ");
+            scrape.lines().find_map(|line| line.strip_prefix(&name)?.parse::<f64>().ok())
+        };
+        Ok(of("sum").zip(of("count")).map(|(callers, calls)| callers / calls))
     }
 }
 
@@ -83,11 +108,14 @@ impl Contender for Arc<Server> {
             for _ in 0..tasks {
                 callers.push(Box::new(IssueWorker(Caller::connect(&self.process.address).await?)));
             }
-            let before = self.process.busy_micros();
+            let busy = || [self.process.busy_micros(), own_busy_micros()];
+            let before = busy();
             let tallies = work_in_tasks(callers.into_iter(), length).await?;
-            if let Some((before, after)) = before.zip(self.process.busy_micros()) {
-                self.busy_micros.fetch_add(after.saturating_sub(before), Ordering::Relaxed);
-                self.requests.fetch_add(tallies.operations(), Ordering::Relaxed);
+            self.requests.fetch_add(tallies.operations(), Ordering::Relaxed);
+            let sums = [&self.busy_micros, &self.callers_busy_micros];
+            for ((before, after), sum) in before.into_iter().zip(busy()).zip(sums) {
+                let took = before.zip(after).map_or(0, |(before, after)| after.saturating_sub(before));
+                sum.fetch_add(took, Ordering::Relaxed);
             }
             Ok(tallies)
         })

@@ -92,12 +92,21 @@ impl Process {
 
     /// How long it has been at work on all cores, in microseconds. `None` where the system does not tell.
     pub(super) fn busy_micros(&self) -> Option<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
-        // The name of the program, in parentheses, may hold anything; user and system time are the 12th and 13th after it.
-        let mut times = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(str::parse::<u64>);
-        let ticks = times.next()?.ok()? + times.next()?.ok()?;
-        Some(ticks * 1_000_000 / TICKS_PER_SECOND)
+        busy_micros(&self.child.id()?.to_string())
     }
+}
+
+/// The same of this process, where the callers are.
+pub(super) fn own_busy_micros() -> Option<u64> {
+    busy_micros("self")
+}
+
+fn busy_micros(process: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program, in parentheses, may hold anything; user and system time are the 12th and 13th after it.
+    let mut times = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(str::parse::<u64>);
+    let ticks = times.next()?.ok()? + times.next()?.ok()?;
+    Some(ticks * 1_000_000 / TICKS_PER_SECOND)
 }
 
 /// Ticks of the clock that processes are charged by.
