@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lockgate::line::pass::PassKeys;
 use lockgate::testing::eventually;
+use lockgate::testing::services::{Persistence, Redis};
 use serde_json::{Value, json};
 
 use crate::process::{ADMIN_TOKEN, ServerProcess, lockgate, run};
@@ -184,6 +186,25 @@ fn the_log_is_json_if_asked_and_tells_the_route_and_no_secret() {
             assert!(!told.contains(secret), "{secret} is in {told}");
         }
     }
+}
+
+#[test]
+fn why_a_request_failed_is_in_the_log_with_its_id_and_not_in_the_answer() {
+    let (redis, data) = (Redis::start(Persistence::AofAlways).unwrap(), tempfile::tempdir().unwrap());
+    let key = data.path().join("pass-key.pem");
+    std::fs::write(&key, PassKeys::generate().to_pkcs8_pem()).unwrap();
+    let (url, key) = (redis.url(), key.to_str().unwrap());
+    let server = Logged::start(data.path(), &["--store", &url, "--pass-key", key], &[]);
+    redis.kill();
+    let answer = server.get("/v1/coupons/alice", ADMIN_TOKEN);
+    assert!(answer.contains(" 503 ") && !answer.contains("refused"), "{answer}");
+    assert!(server.log_has("a request failed"));
+    let log = server.log.lock().unwrap().clone();
+    let line = log.lines().find(|line| line.contains("a request failed")).unwrap();
+    for part in ["WARN", "status=503", "request_id=\"id-4711\"", "route=\"/v1/coupons/{id}\"", "why="] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    assert!(!log.contains("alice"), "{log}");
 }
 
 #[test]
