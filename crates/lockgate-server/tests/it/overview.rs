@@ -88,6 +88,23 @@ async fn whoever_has_no_token_cannot_crowd_out_what_admins_did() {
     assert_eq!((actions.len(), &actions.last().unwrap()["action"]), (61, &json!("put-coupon")));
 }
 
+#[tokio::test]
+async fn an_admin_call_that_is_refused_at_the_door_is_written_down_as_that() {
+    let clock = Clock::fake();
+    let tokens = Tokens { admin: "the-admin".parse().unwrap(), app: None };
+    let mut service = Service::new(Gate::on(Arc::new(MemoryStore::new(clock.clone()))), tokens);
+    service.edge.clock = clock.clone();
+    service.edge.rate_per_address = Some("1/s".parse().unwrap());
+    let client = Client::of(service, clock.clone());
+    for expected in [201, 200, 429] {
+        assert_eq!(client.put("/v1/coupons/c", json!({ "quantity": 1 })).await.status, expected);
+    }
+    clock.advance(Duration::from_secs(10));
+    let actions = client.get("/v1/overview").await.body["actions"].take();
+    let outcomes: Vec<_> = actions.as_array().unwrap().iter().map(|action| &action["outcome"]).collect();
+    assert_eq!(outcomes, ["rate-limited", "done", "done"]);
+}
+
 /// A caller that closes the connection drops the call, wherever it is.
 #[tokio::test]
 async fn an_admin_call_is_written_down_although_its_caller_has_gone_away() {
