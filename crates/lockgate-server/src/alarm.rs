@@ -3,6 +3,8 @@
 //! **Promise:** an alarm goes off at its time and not before, as a timer of the runtime does. What it does not do is to set such a timer for
 //! every request and to take it back again, each time under the lock that all timers share: an alarm that is dropped leaves its timer as
 //! it is, for the next alarm. Whoever has it when it goes off too early sets it right, once in as many seconds as alarms are set for.
+//! **Not promised:** that a task is forgotten when it ends: the timer that it leaves keeps what wakes it until another alarm takes the
+//! timer over, or until it goes off.
 //!
 //! ```text
 //! request 1   until 12:00:30 ─ answered

@@ -65,7 +65,7 @@ impl Watchman {
     }
 }
 
-/// All digits of it. `format!` takes longer than all else that is done for an id.
+/// All digits of it, without the machinery of `format!`: every request has an id.
 fn hexadecimal(number: u128) -> [u8; 32] {
     std::array::from_fn(|place| b"0123456789abcdef"[(number >> (124 - 4 * place)) as usize & 15])
 }
