@@ -105,7 +105,8 @@ impl Entry {
 
     fn log(&self, took: Duration) {
         let (method, route, request_id) = (self.method, self.route(), self.request_id());
-        let ms = took.as_secs_f64() * 1_000.0;
+        // To the microsecond: more digits would only be noise.
+        let ms = (took.as_secs_f64() * 1e6).round() / 1e3;
         let Some(status) = self.status else {
             tracing::info!(method, route, ms, request_id, "the client has gone away");
             return;
