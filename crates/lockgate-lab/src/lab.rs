@@ -82,7 +82,7 @@ pub struct LabOptions {
     pub redis: Option<String>,
     /// The database to use, or `postgres`, `mysql` or `sqlite`, to have one started.
     pub database: Option<String>,
-    /// How often each strategy is tried.
+    /// How often each strategy is tried; up to ten times as often while a failure that it claims has not shown.
     pub rounds: u32,
     /// Other sizes of the crowd at which it is tried once each.
     pub growth: Vec<u64>,

@@ -69,7 +69,7 @@ struct Wishes {
     #[arg(long, value_name = "URL")]
     db: Option<String>,
 
-    /// How often each strategy is tried
+    /// How often each strategy is tried; up to ten times as often while a failure that it claims has not shown
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 

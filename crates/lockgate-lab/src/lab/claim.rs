@@ -1,13 +1,17 @@
 //! What a strategy says of itself, and whether the rounds bear it out.
 //!
 //! **Promise:** who claims to be exact must be so in every round; who claims to fail must be seen to fail in the way that it
-//! claims, at least once, and never in a way that it does not mention. A claim that can be neither right nor wrong is none: each
+//! claims, at least once, and never in a way that it does not mention. A race may be won by luck, so what fails is given
+//! [more rounds](ENCORES) to show it, and the report counts them. A claim that can be neither right nor wrong is none: each
 //! is about one process or several, with the condition under which it holds.
 
 use serde::{Deserialize, Serialize};
 
 use super::audit::Flaw;
 use super::report::{Finding, Round};
+
+/// Up to so many times the rounds that were asked for are played until a claimed failure is seen.
+const ENCORES: u32 = 10;
 
 /// What a strategy says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +156,13 @@ fn unexpected(promise: &Promise, round: &Round) -> Option<String> {
     ))
 }
 
+/// Whether another round is to be played: as many as were asked for, and more while a claimed failure has not shown.
+pub(super) fn goes_on(claim: &Claim, processes: usize, asked_for: u32, rounds: &[Round]) -> bool {
+    let played = u32::try_from(rounds.len()).unwrap_or(u32::MAX);
+    let may_go_on = played < asked_for.saturating_mul(ENCORES);
+    played < asked_for || may_go_on && unseen(claim.with(processes), rounds).is_some()
+}
+
 /// A failure that was claimed and did not show.
 fn unseen(promise: &Promise, rounds: &[Round]) -> Option<String> {
     let Promise::Fails { how, when, .. } = promise else { return None };
@@ -215,6 +226,17 @@ mod tests {
         assert!(finding.contradictions[0].contains("not seen in 2 rounds"), "{:?}", finding.contradictions);
         let in_another_way = [round(300, &[Flaw::Oversold])];
         assert!(!check(&loses(), 1, &in_another_way, &[]).is_as_claimed, "only in the way that it may");
+    }
+
+    #[test]
+    fn a_failure_that_does_not_show_at_once_gets_more_rounds_but_not_for_ever() {
+        let lucky = |rounds: usize| vec![round(300, &[]); rounds];
+        assert!(goes_on(&loses(), 1, 2, &lucky(1)) && goes_on(&loses(), 1, 2, &lucky(2)));
+        assert!(goes_on(&loses(), 1, 2, &lucky(19)) && !goes_on(&loses(), 1, 2, &lucky(20)));
+        let caught = [round(300, &[]), round(300, &[Flaw::LostUpdates])];
+        assert!(goes_on(&loses(), 1, 3, &caught), "what was asked for is played");
+        assert!(!goes_on(&loses(), 1, 2, &caught));
+        assert!(!goes_on(&Claim::exact(), 1, 2, &lucky(2)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::actor::{Testimony, Turn};
 use super::audit::{Answer, Heard, audit};
-use super::claim::check;
+use super::claim::{check, goes_on};
 use super::crew::{Crew, Played};
 use super::report::{Answers, Cost, GrowthPoint, Latency, Round, Tried, median, millis};
 use super::stage::Stage;
@@ -46,9 +46,11 @@ impl Conductor<'_> {
     ) -> Result<Tried, Failure> {
         let options = self.options;
         let full = Size { users: options.users, stock: options.stock };
-        let mut rounds = Vec::new();
-        for number in 1..=options.rounds {
+        let claim = (strategy.claim)();
+        let (mut rounds, mut number) = (Vec::new(), 0);
+        while goes_on(&claim, options.processes, options.rounds, &rounds) {
             rounds.push(self.play(strategy, full).await?);
+            number += 1;
             watch(Event::Round { strategy: strategy.name, number });
         }
         // The time of somebody who is stuck is the limit, whatever the size of the crowd.
@@ -57,7 +59,6 @@ impl Conductor<'_> {
         for users in growth {
             others.push(self.play(strategy, full.with(*users)).await?);
         }
-        let claim = (strategy.claim)();
         let finding = check(&claim, options.processes, &rounds, &others);
         let points = if growth.is_empty() { Vec::new() } else { growth_of(&rounds, &others) };
         let (name, title) = (strategy.name.to_owned(), strategy.title.to_owned());

@@ -70,7 +70,7 @@ pub struct Conditions {
     pub stock: u64,
     /// Over how many processes the users are spread.
     pub processes: usize,
-    /// How often each strategy was tried.
+    /// How often each strategy was to be tried, at least.
     pub rounds: u32,
     /// The sizes of the growth series, beside `users`.
     pub growth: Vec<u64>,

@@ -38,8 +38,12 @@ impl Progress {
                     bar.set_message((*title).to_owned());
                 }
             }
-            Event::Round { .. } => {
+            Event::Round { number, .. } => {
                 if let Some(bar) = &self.bar {
+                    // One more than was asked for, because a claimed failure has not shown.
+                    if u64::from(*number) > self.rounds {
+                        bar.inc_length(1);
+                    }
                     bar.inc(1);
                 }
             }
