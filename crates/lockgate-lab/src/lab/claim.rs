@@ -2,7 +2,7 @@
 //!
 //! **Promise:** who claims to be exact must be so in every round; who claims to fail must be seen to fail in the way that it
 //! claims, at least once, and never in a way that it does not mention. A race may be won by luck, so what fails is given
-//! [more rounds](ENCORES) to show it, and the report counts them. A claim that can be neither right nor wrong is none: each
+//! more rounds to show it, and the report counts them. A claim that can be neither right nor wrong is none: each
 //! is about one process or several, with the condition under which it holds.
 
 use serde::{Deserialize, Serialize};
