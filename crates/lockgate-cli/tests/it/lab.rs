@@ -119,10 +119,10 @@ fn nonsense_is_told_what_to_write_instead() {
 
 #[test]
 fn a_claim_that_does_not_show_makes_it_fail_loudly() {
-    // One user alone loses nothing, and `none` claims that it does.
+    // One user alone loses nothing, and `none` claims that it does: not in the round that is asked for, nor in more.
     let output = run(&["lab", "--users", "1", "--stock", "1", "--rounds", "1", "--strategies", "none"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("CLAIM AND FINDING DIFFER for none"), "{said}");
-    assert!(String::from_utf8(output.stdout).unwrap().contains("not seen in 1 rounds"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("not seen in 10 rounds"));
 }
